@@ -102,13 +102,9 @@ func (c *checker) unknownField(m *generation.Module, path, kind, doc string, u u
 	}
 	if f.File == m.Tree.Dir {
 		f.Severity = Warning
+		_, f.Hint = release.FieldAt(nil, kind, doc, u.path, u.near)
 	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		if f.Line = release.LineOf(src, kind, u.path); f.Line == 0 { // an action has written it
-			f.Hint, f.Line = release.IndentHint(src, doc, u.path)
-		}
-	}
-	if u.near != "" {
-		f.Hint = "did you mean " + u.near + "?"
+		f.Line, f.Hint = release.FieldAt(src, kind, doc, u.path, u.near)
 	}
 	c.add(f)
 }

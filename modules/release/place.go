@@ -224,7 +224,7 @@ func Problem(err error, doc string) (problem string, line int) {
 func IndentHint(template []byte, rendered, field string) (hint string, line int) {
 	key := field[strings.LastIndexByte(field, '.')+1:]
 	for i, text := range strings.Split(rendered, "\n") {
-		if name, _, ok := strings.Cut(strings.TrimSpace(text), ":"); !ok || strings.Trim(name, `"'`) != key {
+		if m := keyLine.FindStringSubmatch(text); m == nil || m[2] != key {
 			continue
 		}
 		p := PlaceOf(template, rendered, i+1, "")

@@ -42,17 +42,17 @@ func writersOf(t Target, r rendering, path string) (out []string) {
 		if !hasField(o.all, path) {
 			continue
 		}
-		at, line, hint := o.template, t.lineOf(o.template, o.Kind, path), ""
-		if f := template(t.Chart, o.template); line == 0 && f != nil { // an action has written it
-			if hint, line = IndentHint(f.Data, o.doc, path); hint != "" {
-				hint = " (" + hint + ")"
-			}
+		var source []byte
+		if f := template(t.Chart, o.template); f != nil {
+			source = f.Data
 		}
+		at := o.template
+		line, hint := FieldAt(source, o.Kind, o.doc, path, nearIn(o.all, path))
 		if line > 0 {
 			at = fmt.Sprintf("%s:%d", o.template, line)
 		}
-		if near := nearIn(o.all, path); near != "" {
-			hint = " (did you mean " + near + "?)"
+		if hint != "" {
+			hint = " (" + hint + ")"
 		}
 		if o.Metadata.Namespace != "" {
 			o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
@@ -68,6 +68,24 @@ func (t Target) lineOf(name, kind, path string) int {
 		return LineOf(f.Data, kind, path)
 	}
 	return 0
+}
+
+// FieldAt is the line of a template that gives objects of a kind a field that the kind does not have, 0 when none is
+// seen to do so, and what to do about the field. rendered is the object as text, near is the field that was probably
+// meant, or "".
+func FieldAt(template []byte, kind, rendered, path, near string) (line int, hint string) {
+	if line = LineOf(template, kind, path); line == 0 { // an action has written it
+		hint, line = IndentHint(template, rendered, path)
+	}
+	// No field has a colon in its name: the first line of a value stands behind its key, so no other field was meant.
+	if key, _, joined := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], ":"); joined {
+		if hint == "" {
+			hint = "begin a line after " + key + ":"
+		}
+	} else if near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return line, hint
 }
 
 func template(c *tree.Chart, name string) *tree.File {
@@ -110,7 +128,7 @@ func hasField(at any, path string) bool {
 }
 
 var (
-	keyLine  = regexp.MustCompile(`^((?:\s|- )*)["']?([\w./-]+)["']?\s*:(?:\s|$)`)
+	keyLine  = regexp.MustCompile(`^((?:\s|- )*)["']?([\w./:-]*[\w./-])["']?\s*:(?:\s|$)`)
 	kindLine = regexp.MustCompile(`(?m)^kind:\s*["']?(\w+)`)
 )
 

@@ -94,3 +94,29 @@ func TestUnknownFields(t *testing.T) {
 		t.Errorf("of many: %d, the last is %q", len(got), got[len(got)-1])
 	}
 }
+
+// A key with a colon in it is a key that the first line of its value stands beside: the hint says how the line is
+// written, and names no other field, however near one is.
+func TestFieldAt(t *testing.T) {
+	const head, path = "kind: Deployment\nspec:\n  image: a\n", "spec.resources:requests"
+	for name, test := range map[string]struct {
+		template, rendered string
+		line               int
+		hint               string
+	}{
+		"an action":   {head + "  resources:\n    {{- toYaml .Values.r }}\n", head + "  resources:requests:\n  cpu: 1\n", 5, "write {{- toYaml .Values.r | nindent 4 }}"},
+		"in a list":   {head + "  - resources:\n      {{- toYaml .Values.r }}\n", head + "  - resources:requests:\n  cpu: 1\n", 5, "write {{- toYaml .Values.r | nindent 6 }}"},
+		"by hand":     {head + "  resources:requests: {}\n", head + "  resources:requests: {}\n", 4, "begin a line after resources:"},
+		"no template": {"", head + "  resources:requests: {}\n", 0, "begin a line after resources:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line, hint := FieldAt([]byte(test.template), "Deployment", test.rendered, path, "resources")
+			if line != test.line || hint != test.hint {
+				t.Errorf("got %d, %q; want %d, %q", line, hint, test.line, test.hint)
+			}
+		})
+	}
+	if line, hint := FieldAt([]byte(head), "Deployment", head, "spec.image", "images"); line != 3 || hint != "did you mean images?" {
+		t.Errorf("a near field: %d, %q", line, hint)
+	}
+}
