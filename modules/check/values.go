@@ -76,10 +76,12 @@ func (c *checker) section(m *generation.Module, set map[string]any, on bool) sec
 		if all != nil && len(all.Unknown(set)) == 0 {
 			break // values of hooks and templates may stand there too
 		}
+		p.Module, p.Key = m.Name, m.Key
 		c.addProblem(Warning, p, c.tree.ValuesFile)
 	}
 	own, _ := m.OwnValues()
 	for _, p := range all.Unknown(own) {
+		p.Module = m.Name
 		if p.Path == m.Key {
 			p.Message += ": values of the module stand here without its name"
 		}
@@ -87,6 +89,7 @@ func (c *checker) section(m *generation.Module, set map[string]any, on bool) sec
 	}
 	for _, p := range config.Unknown(own) {
 		if all == nil && strings.Contains(p.Message, "did you mean") { // others may be values that no user sets
+			p.Module = m.Name
 			c.addProblem(Warning, p, m.Tree.ValuesFile)
 		}
 	}
