@@ -275,31 +275,25 @@ func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
 	}, len(which) == 0)
 }
 
-// lines shows the end of the log of a module, or of one of its hooks.
+// lines shows the end of the log of a module, or of one of its hooks, as starling logs does.
 func (f *describeFlags) lines(cmd *cobra.Command, p *page, client *admin.Client, module, hook string) {
-	rows := [][]string{{"LEVEL", "AGE", "HOOK", "MESSAGE"}}
+	var last [][]byte
 	err := client.Logs(cmd.Context(), admin.LogsOptions{Module: module, Tail: -1}, func(text []byte) error {
-		var line struct {
-			Level, Hook, Message, Error, Release string
-			Time                                 time.Time
+		var line struct{ Hook string }
+		if json.Unmarshal(text, &line) == nil && (hook == "" || line.Hook == hook) {
+			last = append(last[max(0, len(last)+1-describedLines):], slices.Clone(text))
 		}
-		if json.Unmarshal(text, &line) != nil || hook != "" && line.Hook != hook {
-			return nil
-		}
-		message := line.Message
-		if line.Release != "" { // "installed"
-			message += " " + line.Release
-		}
-		if line.Error != "" {
-			message += ": " + line.Error
-		}
-		rows = append(rows, []string{line.Level, p.options().Age(line.Time), line.Hook, message})
 		return nil
 	})
-	if more := len(rows) - 1 - describedLines; more > 0 {
-		rows = slices.Delete(rows, 1, 1+more)
-	}
-	p.section("Log", err, func() error { return status.PrintTable(p, rows, -1, p.options()) }, len(rows) == 1)
+	p.section("Log", err, func() error {
+		console := consoleWriter(p, p.color)
+		for _, text := range last {
+			if _, err := console.Write(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, len(last) == 0)
 }
 
 // one shows a run.
