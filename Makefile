@@ -36,7 +36,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
+ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
 # Compiling Helm and its dependencies once more for the race detector takes
 # minutes: make race does, make test does not. Packages that start no goroutine have no races,
 # and their random tests take ten times as long with the detector.
@@ -49,7 +49,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help pictures site run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
+.PHONY: help clients pictures site run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -68,6 +68,7 @@ lint: ## gofmt, go vet and staticcheck
 	go -C cmd/devcluster vet ./...
 	go -C tools vet ./...
 	go -C tools/alerts vet ./...
+	go -C tools/clients vet ./...
 	go -C tools/traces vet ./...
 	$(TOOL) staticcheck -tags e2e ./...
 
@@ -101,7 +102,7 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 	bin/starling test -explore $(ORDERS) ./examples/... ./stdlib/... ./e2e/platform/...
 
 # Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
-e2e: build devcluster ## tests on a real control plane
+e2e: build devcluster clients ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
 	go $(TEST) -p 2 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
 
@@ -139,6 +140,11 @@ build: ## bin/starling
 	@go build -v -o bin/starling '-ldflags=-s -w' ./cmd/starling
 
 devcluster: bin/devcluster ## bin/devcluster, a Kubernetes control plane in one process
+
+# kubectl and helm are those of people, of the versions that Starling is built with: a machine needs none.
+clients: ## bin/clients: kubectl, helm and a small jq, for tests that run the commands of pages
+	@echo "building bin/clients (the first time: a minute or two)"
+	@go -C tools/clients build -o $(CURDIR)/bin/clients/ '-ldflags=-s -w' ./kubectl ./jq helm.sh/helm/v3/cmd/helm
 
 image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/operations.md
 	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image -base "$(BASE)" -platforms "$(PLATFORMS)" \

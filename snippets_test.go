@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	shell "github.com/starling-operator/starling/e2e/pages"
 )
 
 // languages of code in pages, and the tests that read it. A page shows nothing that none of them sees.
 var languages = map[string]string{
 	"python":  "TestStarlarkInDocsLoads",
 	"bash":    "TestPairsOfOthersRun", // the left of each pair
-	"sh":      "TestCommandsInDocsExist, TestCommandsOfPages, TestCommandsOfPagesRun, TestCommandsOfPagesOnACluster",
+	"sh":      "TestEachCommandIsRun",
 	"console": "TestSessions",
 	"repl":    "TestSessionsInDocsAreTrue",
 	"yaml":    "TestYAMLInDocsParses",
@@ -66,5 +68,30 @@ func TestEachSnippetIsRead(t *testing.T) {
 		if at := indentedCode.FindString(fence.ReplaceAllString(text, "")); at != "" {
 			t.Errorf("%s: %q: code that tests do not see: put it between fences", page, at)
 		}
+	}
+}
+
+// Each command of a page is run as it stands there by a test that there is, or the reason why none does is known.
+func TestEachCommandIsRun(t *testing.T) {
+	commands, err := shell.Commands(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, ran := namesOfTests(t), 0
+	for _, c := range commands {
+		if c.RunBy == "" {
+			t.Errorf("%s: no test runs %q: add a row to the table of e2e/pages", c.Page, c.Text)
+		}
+		for _, name := range regexp.MustCompile(`\bTest\w+`).FindAllString(c.RunBy, -1) {
+			if !tests[name] {
+				t.Errorf("%s: %q is run by %s, which is no test", c.Page, c.Text, name)
+			}
+		}
+		if strings.HasPrefix(c.RunBy, "Test") {
+			ran++
+		}
+	}
+	if ran < 200 {
+		t.Errorf("only %d commands of %d are run", ran, len(commands))
 	}
 }

@@ -2,22 +2,16 @@ package main
 
 import (
 	"context"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-// withoutCluster are commands that ask no cluster and no starling, if no flag of asksCluster says so.
-var (
-	withoutCluster = []string{"check", "docs", "explain", "fmt", "new", "plan", "render", "repl", "test"}
-	asksCluster    = []string{"--live", "--context", "--kubeconfig", "--from-run"}
+	"github.com/starling-operator/starling/e2e/pages"
 )
 
 // pagesFiles is what pages take for granted: a tree, that of an addon-operator, objects.
@@ -33,12 +27,17 @@ func TestCommandsOfPagesRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts, n := pagesOfTheRepository(t), 0
-	for _, page := range slices.Sorted(maps.Keys(texts)) {
-		lines := linesWithoutCluster(texts[page])
-		if n += len(lines); len(lines) == 0 {
-			continue
+	commands, err := pages.Commands("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linesOf := map[string][]string{}
+	for _, c := range commands {
+		if c.RunBy == pages.WithoutCluster {
+			linesOf[c.Page] = append(linesOf[c.Page], c.Text)
 		}
+	}
+	for page, lines := range linesOf {
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			dir := pageFolder(t, files, strings.Join(lines, "\n"))
@@ -51,30 +50,9 @@ func TestCommandsOfPagesRun(t *testing.T) {
 			}
 		})
 	}
-	if n < 35 {
-		t.Errorf("only %d commands were found", n)
+	if len(linesOf) < 8 {
+		t.Errorf("only %d pages were found", len(linesOf))
 	}
-}
-
-// linesWithoutCluster are the lines of shell in a page that are one command of withoutCluster, or a pipe into one.
-func linesWithoutCluster(text string) (out []string) {
-	for _, m := range fencedInPages.FindAllStringSubmatch(text, -1) {
-		if m[1] != "sh" {
-			continue
-		}
-		for line := range strings.Lines(strings.ReplaceAll(m[2], "\\\n", " ")) {
-			for _, words := range starlingCommands(line) {
-				known := slices.Contains(withoutCluster, words[0]) &&
-					!slices.ContainsFunc(asksCluster, func(flag string) bool { return slices.Contains(words, flag) }) &&
-					(words[0] != "plan" || slices.Contains(words, "--offline")) &&
-					(words[0] != "explain" || slices.Contains(words, "--modules"))
-				if known {
-					out = append(out, strings.TrimSpace(line))
-				}
-			}
-		}
-	}
-	return out
 }
 
 // pageFolder makes the folder of one page. A module that the page itself makes is not there before.

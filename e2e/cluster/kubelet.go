@@ -96,6 +96,7 @@ func (s *Socket) Status(status metav1.Status) {
 		panic(err)
 	}
 	s.Say(remotecommand.StreamErr, string(data))
+	s.Frame(0x88, "\x03\xe8") // nothing comes after it, on purpose
 }
 
 // Hear returns the next frame of the client, which is masked.

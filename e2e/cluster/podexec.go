@@ -83,6 +83,9 @@ func (p *Pods) of(path string) *pod {
 // path puts the folders of this machine in the place of those of the pod.
 func (r *pod) path(arg string) string {
 	for path, folder := range r.folders {
+		if arg == path {
+			return folder
+		}
 		arg = strings.Replace(arg, "="+path, "="+folder, 1)
 	}
 	return arg

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -102,6 +103,18 @@ func (p *Pods) Address(ip string, port int32) string {
 	return p.addresses[net.JoinHostPort(ip, strconv.Itoa(int(port)))]
 }
 
+// Folder is where the folder of a pod is on this machine, "" when there is no such pod.
+func (p *Pods) Folder(pod, path string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.pods {
+		if r.name == pod {
+			return r.folders[path]
+		}
+	}
+	return ""
+}
+
 // each calls f again and again until the test ends.
 func (p *Pods) each(period time.Duration, f func(context.Context) error) {
 	ticks := time.NewTicker(period)
@@ -180,7 +193,7 @@ type pod struct {
 // begin starts the process of a pod, and what looks after it.
 func (r *pod) begin(ctx context.Context, spec *corev1.Pod) error {
 	container := &spec.Spec.Containers[0]
-	if !strings.HasPrefix(container.Image, "starling:") {
+	if !strings.HasPrefix(path.Base(container.Image), "starling:") {
 		r.process = &process{done: make(chan struct{})}
 		r.p.busy.Go(func() { r.tend(container, func() bool { return true }) })
 		return nil
