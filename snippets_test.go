@@ -23,7 +23,7 @@ var languages = map[string]string{
 	"json":    "TestEachSnippetIsRead",
 	"helm":    "TestSessions, which renders the chart that it is a file of",
 	"toml":    "TestEachSnippetIsRead",
-	"lua":     "", // the config of an editor, which only the editor reads
+	"lua":     "TestLuaInDocsRuns (tools/clients)",
 	"text":    "", // what a program has printed, or a picture
 	"":        "",
 }

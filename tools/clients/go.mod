@@ -6,6 +6,7 @@ tool helm.sh/helm/v3/cmd/helm
 
 require (
 	github.com/itchyny/gojq v0.12.20
+	github.com/yuin/gopher-lua v1.1.2
 	k8s.io/component-base v0.37.1
 	k8s.io/kubectl v0.37.1
 )
