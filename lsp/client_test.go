@@ -23,6 +23,8 @@ type client struct {
 	// told are the diagnostics in the order in which they came.
 	told chan diagnosticsParams
 	logs chan string
+	// registered is what the server has asked to be asked for, or told.
+	registered chan []registration
 	// open are the texts as the editor has them, by URI.
 	open     map[string]*text.Text
 	versions map[string]int
@@ -33,7 +35,7 @@ func start(t testing.TB) *client {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	server := New(Options{StdDir: filepath.Join(t.TempDir(), "std")})
-	c := &client{t: t, told: make(chan diagnosticsParams, 10_000), logs: make(chan string, 1000), open: map[string]*text.Text{}, versions: map[string]int{}, served: make(chan error, 1)}
+	c := &client{t: t, told: make(chan diagnosticsParams, 10_000), logs: make(chan string, 1000), registered: make(chan []registration, 10), open: map[string]*text.Text{}, versions: map[string]int{}, served: make(chan error, 1)}
 	go func() { c.served <- server.Serve(context.WithoutCancel(t.Context()), theirs) }()
 	c.conn = jsonrpc2.NewConn(context.WithoutCancel(t.Context()), jsonrpc2.NewBufferedStream(ours, jsonrpc2.VSCodeObjectCodec{}), c)
 	t.Cleanup(func() { _ = c.conn.Close() })
@@ -49,6 +51,12 @@ func (c *client) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.
 			c.logs <- err.Error()
 		}
 		c.told <- p
+	case "client/registerCapability":
+		var p struct{ Registrations []registration }
+		if err := json.Unmarshal(*req.Params, &p); err != nil {
+			c.logs <- err.Error()
+		}
+		c.registered <- p.Registrations
 	case "window/logMessage":
 		c.logs <- string(*req.Params)
 	}

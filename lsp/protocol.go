@@ -15,6 +15,11 @@ type initializeParams struct {
 				DynamicRegistration bool `json:"dynamicRegistration"`
 			} `json:"didChangeWatchedFiles"`
 		} `json:"workspace"`
+		TextDocument struct {
+			Formatting struct {
+				DynamicRegistration bool `json:"dynamicRegistration"`
+			} `json:"formatting"`
+		} `json:"textDocument"`
 	} `json:"capabilities"`
 }
 

@@ -192,18 +192,17 @@ func renames(u use, at target, name string) (out []text.Edit) {
 	return out
 }
 
-// formatting writes a document as starling fmt does.
+// formatting writes a document as starling fmt does. What it cannot format stays as it is, without an error: editors that
+// format whatever they save would show one with each save of a file that is half written, and its mistake is shown
+// already.
 func (s *Server) formatting(p documentParams) ([]text.Edit, error) {
 	d, err := s.known(p.TextDocument.URI)
-	if err != nil {
+	if err != nil || !d.starlark() {
 		return nil, err
-	}
-	if !d.starlark() {
-		return nil, fmt.Errorf("%s is no .star file, nothing else is formatted", d.path)
 	}
 	formatted, err := format.Source(d.path, d.text.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("cannot format it: %w", err)
+		return nil, nil
 	}
 	return d.text.Difference(string(formatted)), nil
 }

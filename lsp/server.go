@@ -49,6 +49,7 @@ type Server struct {
 	documents map[string]*document // by their paths
 	folders   map[string]*folder   // by their paths
 	watches   bool                 // the client tells of changes on the disk when it is asked
+	selects   bool                 // the client can be told which documents are formatted
 	ctx       context.Context      // ends with the connection
 	working   sync.WaitGroup
 
@@ -236,6 +237,7 @@ func invalid(format string, args ...any) error {
 func (s *Server) initialize(p initializeParams) (initializeResult, error) {
 	s.stage = initialized
 	s.watches = p.Capabilities.Workspace.DidChangeWatchedFiles.DynamicRegistration
+	s.selects = p.Capabilities.TextDocument.Formatting.DynamicRegistration
 	return initializeResult{
 		Capabilities: serverCapabilities{
 			PositionEncoding:           "utf-16",
@@ -247,26 +249,32 @@ func (s *Server) initialize(p initializeParams) (initializeResult, error) {
 			ReferencesProvider:         true,
 			DocumentHighlightProvider:  true,
 			DocumentSymbolProvider:     true,
-			DocumentFormattingProvider: true,
+			DocumentFormattingProvider: !s.selects,
 			RenameProvider:             renameOptions{PrepareProvider: true},
 		},
 		ServerInfo: serverInfo{Name: "starling", Version: s.o.Version},
 	}, nil
 }
 
-// register asks the client to tell of what changes on the disk.
+// register asks the client to tell of what changes on the disk, and to have only .star files formatted: a server that
+// offers to format all documents of the client keeps formatters of YAML from theirs.
 func (s *Server) register() error {
-	if !s.watches {
+	var wanted []registration
+	watches := s.watches
+	if watches {
+		wanted = append(wanted, registration{"disk", "workspace/didChangeWatchedFiles", map[string]any{"watchers": []map[string]string{{"globPattern": "**/*"}}}})
+	}
+	if s.selects {
+		wanted = append(wanted, registration{"format", "textDocument/formatting", map[string]any{"documentSelector": []map[string]string{{"pattern": "**/*.star"}}}})
+	}
+	if len(wanted) == 0 {
 		return nil
 	}
-	watchers := []map[string]string{{"globPattern": "**/*"}}
-	call, err := s.conn.DispatchCall(s.ctx, "client/registerCapability", map[string]any{"registrations": []registration{{
-		ID: "disk", Method: "workspace/didChangeWatchedFiles", RegisterOptions: map[string]any{"watchers": watchers},
-	}}})
+	call, err := s.conn.DispatchCall(s.ctx, "client/registerCapability", map[string]any{"registrations": wanted})
 	if err != nil {
 		return err
 	}
-	s.working.Go(func() { s.watching.Store(call.Wait(s.ctx, nil) == nil) })
+	s.working.Go(func() { s.watching.Store(call.Wait(s.ctx, nil) == nil && watches) })
 	return nil
 }
 

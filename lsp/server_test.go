@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -245,10 +246,42 @@ func TestFormatting(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	c.edit(path, "def f(:\n")
-	if err := c.try("textDocument/formatting", params, &edits); codeOf(err) != codeRequestFailed {
-		t.Errorf("what does not parse cannot be formatted, got %v", err)
+	c.call("textDocument/formatting", params, &edits)
+	if len(edits) > 0 {
+		t.Errorf("what does not parse cannot be formatted, got %v", edits)
+	}
+	params["textDocument"] = documentID{c.edit(filepath.Join(dir, "web/values.yaml"), "a:   1\n")}
+	c.call("textDocument/formatting", params, &edits)
+	if len(edits) > 0 {
+		t.Errorf("YAML is not formatted, got %v", edits)
 	}
 	c.end()
+}
+
+// Editors ask whoever offers to format a document, so the server offers it for .star files alone where an editor lets it.
+func TestFormattingIsOfferedForStarFiles(t *testing.T) {
+	for _, selects := range []bool{true, false} {
+		c := start(t)
+		var p initializeParams
+		p.Capabilities.TextDocument.Formatting.DynamicRegistration = selects
+		var result initializeResult
+		c.call("initialize", p, &result)
+		if result.Capabilities.DocumentFormattingProvider == selects {
+			t.Errorf("%t: got %+v", selects, result.Capabilities)
+		}
+		c.notify("initialized", map[string]any{})
+		if selects {
+			var registered []registration
+			select {
+			case registered = <-c.registered:
+			case <-time.After(time.Minute):
+			}
+			if got := fmt.Sprint(registered); got != "[{format textDocument/formatting map[documentSelector:[map[pattern:**/*.star]]]}]" {
+				t.Errorf("got %s", got)
+			}
+		}
+		c.end()
+	}
 }
 
 // Requests come in any order only after initialize and before shutdown, and what nobody knows is an error.

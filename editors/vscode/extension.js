@@ -1,22 +1,48 @@
 // Starts `starling lsp` for the files of module trees.
+const { execFile } = require("node:child_process");
+const { promisify } = require("node:util");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 let client;
+let log;
+// Starts and stops come one after the other, however fast the setting changes.
+let last = Promise.resolve();
 
 async function start() {
   const command = vscode.workspace.getConfiguration("starling").get("path");
+  const cwd = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
+  try {
+    // The client says of a program that cannot be started only that it has no connection.
+    const { stdout } = await promisify(execFile)(command, ["version"], { cwd });
+    if (!stdout.startsWith("starling ")) {
+      throw new Error("it is another program than Starling");
+    }
+  } catch (error) {
+    explain(command, error.code === "ENOENT" ? "there is no such program" : error.stderr?.trim() || error.message);
+    return;
+  }
   client = new LanguageClient("starling", "Starling", { command, args: ["lsp"] }, {
     documentSelector: [
       { scheme: "file", language: "starlark" },
       { scheme: "file", language: "yaml" },
+      { scheme: "file", language: "helm" }, // what extensions for Helm make of the templates of charts
     ],
-    synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.{star,yaml,yml,json,tpl}") },
+    outputChannel: log,
   });
   try {
     await client.start();
   } catch (error) {
-    vscode.window.showErrorMessage(`Cannot start ${command}: ${error.message}. The setting starling.path names the program.`);
+    explain(command, error.message ?? error);
+  }
+}
+
+// explain tells why there is no server, and leads to the setting.
+async function explain(command, why) {
+  const open = "Open the setting";
+  const text = `Cannot start ${command}: ${why}. Put starling on your PATH, or name the program in the setting starling.path.`;
+  if (await vscode.window.showErrorMessage(text, open) === open) {
+    await vscode.commands.executeCommand("workbench.action.openSettings", "@id:starling.path");
   }
 }
 
@@ -28,17 +54,19 @@ async function stop() {
   }
 }
 
-async function restart() {
-  await stop();
-  await start();
+function restart() {
+  last = last.then(stop).catch((error) => log.appendLine(`${error}`)).then(start);
+  return last;
 }
 
 exports.activate = async (context) => {
+  log = vscode.window.createOutputChannel("Starling");
   context.subscriptions.push(
+    log,
     vscode.commands.registerCommand("starling.restart", restart),
     vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("starling.path") && restart()),
   );
-  await start();
+  await restart();
 };
 
 exports.deactivate = stop;
