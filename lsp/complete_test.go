@@ -157,6 +157,12 @@ func TestValuesFiles(t *testing.T) {
 		{"values.yaml", "web:\n  hosts:\n  - name: a\n  - po‸", "port", "mode"},
 		{"values.yaml", "web:\n  hosts:\n  - name: a\n  qu‸", "quiet", "port"},
 		{"values.yaml", "web: # mo‸", "", "mode"},
+		{"values.yaml", "web:\n  mode: safe\n\n  # more\n  ‸", "quiet", "mode"},
+		{"values.yaml", "web:\n  ‸\n  hosts:\n  - name: a\n  mode: safe\n", "quiet", "mode"},
+		{"values.yaml", "global:\n  mode: a\nweb:\n  ‸\nother:\n  quiet: true\n", "mode", ""},
+		{"values.yaml", "global:\n  mode: a\nweb:\n  ‸\nother:\n  quiet: true\n", "quiet", ""},
+		{"values.yaml", "web:\n  hosts:\n  - name: a\n    ‸\n  - port: 1\n", "port", "name"},
+		{"values.yaml", "web:\n  hosts:\n  - name: a\n  - ‸\n    port: 1\n", "name", "port"},
 		{"web/values.yaml", "‸", "mode", "web"},
 	} {
 		src, p := at(t, e.marked)

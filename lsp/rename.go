@@ -192,9 +192,8 @@ func renames(u use, at target, name string) (out []text.Edit) {
 	return out
 }
 
-// formatting writes a document as starling fmt does. What it cannot format stays as it is, without an error: editors that
-// format whatever they save would show one with each save of a file that is half written, and its mistake is shown
-// already.
+// formatting writes a document as starling fmt does. A file that it cannot format stays as it is, without an error: the
+// mistake is shown already, and editors that format when they save would show one with each save of a half-written file.
 func (s *Server) formatting(p documentParams) ([]text.Edit, error) {
 	d, err := s.known(p.TextDocument.URI)
 	if err != nil || !d.starlark() {

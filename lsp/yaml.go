@@ -114,12 +114,35 @@ func (s *Server) completeYAML(d *document, offset int, out *completions) {
 	}
 	out.at = d.text.RangeOf(offset-len(written), offset)
 	k.complete(above, out)
+	given := keysBeside(d, int(at.Line), column, item)
+	out.items = slices.DeleteFunc(out.items, func(i completionItem) bool { return given[i.Label] })
 	for i := range out.items {
 		out.items[i].TextEdit.NewText += ":"
 		if !strings.Contains(out.items[i].Detail, "object") && !strings.Contains(out.items[i].Detail, "array") {
 			out.items[i].TextEdit.NewText += " "
 		}
 	}
+}
+
+// keysBeside are the other keys of the map that the key at a column of a line is in: a map has none of them twice.
+func keysBeside(d *document, line, column int, item bool) map[string]bool {
+	keys := map[string]bool{}
+	look := func(n int, above bool) (on bool) {
+		text := d.text.Line(n)
+		key, at, begins := keyOfLine(text)
+		if key == "" && at == len(text) || strings.HasPrefix(text[at:], "#") {
+			return true
+		}
+		if at == column && (above || !begins) {
+			keys[key] = true
+		}
+		return at > column || at == column && !begins
+	}
+	for n := line - 1; n >= 0 && !item && look(n, true); n-- {
+	}
+	for n := line + 1; n < d.text.Lines() && look(n, false); n++ {
+	}
+	return keys
 }
 
 // completeValue offers the values that the schema lists for a key.
