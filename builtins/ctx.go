@@ -72,6 +72,8 @@ type Event struct {
 	Wakes *effect.Wakes
 	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
 	Cause *effect.Cause
+	// Asked: somebody has asked for the run, and nothing has happened. Hooks do not see it.
+	Asked bool
 	// Request is what somebody asks, for "request". Hooks see it as ctx.request.
 	Request *Request
 }

@@ -147,6 +147,8 @@ func TestTheScreenAtATerminal(t *testing.T) {
 	term.send("y")
 	term.redrawn("will")
 	r.until(hasRun(2))
+	term.send("q\r")
+	term.redrawn("somebody asked for it")
 	term.send("l")
 	term.redrawn("somebody")
 	term.send("p")

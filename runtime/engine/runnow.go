@@ -99,7 +99,11 @@ func (e *Engine) runNow(in RunNow) {
 	}
 	for _, h := range hooks {
 		for _, s := range h.subjects.All() {
-			e.add(h, s, lane.Unordered, h.causes(s.Key)...)
+			events := h.causes(s.Key)
+			for i := range events {
+				events[i].Asked = true
+			}
+			e.add(h, s, lane.Unordered, events...)
 		}
 		h.lane.RetryAllSoon(h.gen.ID, 0)
 		e.note(builtins.LevelInfo, h.module, h.gen.ID, "somebody has asked for a run")

@@ -24,7 +24,20 @@ func TestAModuleRunsNow(t *testing.T) {
 	m.Hooks[3].ForEach = "pods"
 	w := newWorld(t, m)
 	w.objects["shop/a"] = Object{Namespace: "shop", Name: "a", UID: "1"}
+	asked := map[bool]int{}
+	for _, h := range m.Hooks {
+		w.hooks[h.ID] = func(r RunHook) (effect.Effects, error) {
+			for _, ev := range r.Events {
+				asked[ev.Asked]++
+			}
+			return effect.Effects{}, nil
+		}
+	}
 	w.start()
+	if asked[true] > 0 {
+		t.Error("runs that come by themselves say that somebody has asked")
+	}
+	clear(asked)
 	w.runs = nil
 	in := RunNow{Module: "web"}
 	hooks, err := w.e.Runnable(in)
@@ -34,6 +47,9 @@ func TestAModuleRunsNow(t *testing.T) {
 	w.in(in)
 	slices.Sort(w.runs)
 	w.wantRuns("web/before helm", "web/begins startup", "web/each[shop/a] modified", "web/nightly schedule", "web/watches sync")
+	if asked[true] != 4 || asked[false] != 1 { // web/before runs because the release is looked at
+		t.Errorf("events that say that somebody has asked, and others: %v", asked)
+	}
 	if n := strings.Count(strings.Join(w.notes, "\n"), "somebody has asked for a run"); n != 4 {
 		t.Errorf("the log says so %d times: %q", n, w.notes)
 	}

@@ -101,6 +101,11 @@ func Cause(events []builtins.Event) string {
 	count := map[sort]int{}
 	for _, e := range events {
 		s := sort{e.Binding, e.Type}
+		if e.Asked { // its events are all that triggers the hook, none of which has happened
+			if s = (sort{"", "somebody asked for it"}); count[s] > 0 {
+				continue
+			}
+		}
 		if count[s]++; count[s] == 1 {
 			order = append(order, s)
 		}
