@@ -206,6 +206,9 @@ func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, note := range notesOf(st) {
+		say(cmd, "%s", note)
+	}
 	if len(hooks) == 0 {
 		say(cmd, "no hooks")
 	}

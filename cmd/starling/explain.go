@@ -161,8 +161,10 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 		return x, err
 	}
 	st, err := client.Status(ctx)
-	if err == nil && !st.Leader {
-		x.Notes = append(x.Notes, strings.TrimPrefix(standbyNote(st.Holder), "note: "))
+	if err == nil {
+		for _, note := range standingOf(st) {
+			x.Notes = append(x.Notes, strings.TrimPrefix(note, "note: "))
+		}
 	}
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err

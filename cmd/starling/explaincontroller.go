@@ -83,7 +83,7 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 			return nil, err
 		}
 		defer client.Close()
-		for _, note := range standsBy(cmd, client) {
+		for _, note := range standing(cmd, client) {
 			say(cmd, "%s", note)
 		}
 		parents, err := client.Parents(cmd.Context(), module, key)
@@ -97,6 +97,9 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 		return nil, err
 	}
 	parents, err := w.Parents(module, key)
+	if err != nil && len(f.world.files) == 0 {
+		err = fmt.Errorf("%w; the simulated cluster is empty: give the parent, and all else that the controller sees, with -f FILE", err)
+	}
 	for i := range parents { // errors may quote what a hook has read out of a Secret
 		p := &parents[i]
 		p.Failure, p.Waits = plan.MaskText(w, p.Failure), plan.MaskText(w, p.Waits)

@@ -123,12 +123,7 @@ func (i *instance) notRunning() error {
 // notesOf are about what the lists do not show but explains them.
 func notesOf(st status.Status) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf("note: "+format, args...)) }
-	if !st.Leader {
-		notes = append(notes, standbyNote(st.Holder))
-	}
-	if f := st.ReloadFailed; f != nil {
-		note("the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason)
-	}
+	notes = standingOf(st)
 	if st.Paused {
 		note("all modules are paused: hooks run, releases are left alone")
 	}

@@ -47,7 +47,7 @@ func (f *getFlags) queues(cmd *cobra.Command, name string) (*listing, error) {
 	l := newListing("queue", found, queueName)
 	l.idle = func(i int) bool { return found[i].Length == 0 && len(found[i].Running) == 0 }
 	l.empty = "nothing waits"
-	l.notes = standsBy(cmd, client)
+	l.notes = standing(cmd, client)
 	return l, nil
 }
 

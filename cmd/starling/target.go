@@ -161,10 +161,21 @@ func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas
 	return nil
 }
 
-// standsBy is the note that a process does not lead, when it does not.
-func standsBy(cmd *cobra.Command, client *admin.Client) (notes []string) {
-	if r, err := client.Replica(cmd.Context()); err == nil && !r.Leader {
-		notes = append(notes, standbyNote(r.Holder))
+// standing are the notes that a process does not lead, and that the tree as it is now is not in force.
+func standing(cmd *cobra.Command, client *admin.Client) []string {
+	st, err := client.Status(cmd.Context())
+	if err != nil {
+		return nil // the question itself says what is wrong
+	}
+	return standingOf(st)
+}
+
+func standingOf(st status.Status) (notes []string) {
+	if !st.Leader {
+		notes = append(notes, standbyNote(st.Holder))
+	}
+	if f := st.ReloadFailed; f != nil {
+		notes = append(notes, fmt.Sprintf("note: the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason))
 	}
 	return notes
 }

@@ -66,7 +66,9 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 	tameLibraries()
 	klog.SetLogger(logr.Discard()) // a line would stand in the middle of the screen
 	ctx, source := cmd.Context(), f.source()
+	late := time.AfterFunc(time.Second, func() { say(cmd, "waiting for the first answer…") })
 	first, err := source.Look(ctx)
+	late.Stop()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -18,17 +18,24 @@ import (
 // errNoWorld is the answer before the first round has ended.
 var errNoWorld = errors.New("the first round of starling dev has not ended; ask again in a moment")
 
-// ask asks the cluster between two changes of it.
+// firstRound is how long a question waits for the first round at most; who asks has a longer patience.
+const firstRound = 8 * time.Second
+
+// ask asks the cluster between two changes of it. Before the first round has ended there is none: it waits.
 func (l *Loop) ask(ctx context.Context, f func(*sim.World) error) error {
+	select {
+	case <-l.first:
+	case <-ctx.Done():
+		return errNoWorld
+	case <-time.After(firstRound):
+		return errNoWorld
+	}
 	if err := l.take(ctx); err != nil {
 		return err
 	}
 	defer l.give()
-	switch {
-	case l.world == nil && l.refused != nil:
+	if l.world == nil {
 		return fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Reason)
-	case l.world == nil:
-		return errNoWorld
 	}
 	return f(l.world)
 }
@@ -145,7 +152,11 @@ func (l *Loop) Refuse(why error) {
 
 func (l *Loop) refuse(why error) {
 	l.refused = &status.ReloadFailure{Reason: message.Line(why.Error()), Since: time.Now()}
+	l.answers()
 }
+
+// answers has those go on that wait for the first round.
+func (l *Loop) answers() { l.began.Do(func() { close(l.first) }) }
 
 // brokenModules says which modules do not load, and why; nil: all do.
 func brokenModules(g *generation.Generation) error {

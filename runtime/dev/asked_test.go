@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,18 @@ import (
 // The cluster can be asked from the first round on; the clock stands still but for runs that somebody asks for.
 func TestTheClusterIsAsked(t *testing.T) {
 	a := &author{t: t, files: module("web"), loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1, Version: "v1"})}
-	if _, err := a.loop.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "the first round of starling dev has not ended") {
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := a.loop.Status(soon); err == nil || !strings.Contains(err.Error(), "the first round of starling dev has not ended") {
 		t.Errorf("before the first round: %v", err)
 	}
+	waits := make(chan error)
+	go func() { _, err := a.loop.Status(t.Context()); waits <- err }()
 	a.files["web/hooks/a.star"] = strings.Replace(hook, "len(", "lenn(", 1)
 	a.save()
+	if err := <-waits; err == nil || !strings.Contains(err.Error(), "no simulated cluster yet: module web: ") {
+		t.Errorf("a question before the first round does not wait for its end: %v", err)
+	}
 	if _, err := a.loop.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no simulated cluster yet: module web: ") {
 		t.Errorf("before a tree that loads: %v", err)
 	}

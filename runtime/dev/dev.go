@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -78,6 +79,8 @@ type Loop struct {
 
 	// turn is held by who works on the world, or on what follows.
 	turn    chan struct{}
+	first   chan struct{} // closed once there is a world, or a reason why there is none
+	began   sync.Once
 	refused *status.ReloadFailure // nil: the world has the last tree
 	// ran is when hooks were last seen to have run, by their ids: the clock of the world stands still.
 	ran     map[string]time.Time
@@ -87,7 +90,7 @@ type Loop struct {
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
 	return &Loop{o: o, cache: script.NewCache(), checks: check.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
-		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}, turn: make(chan struct{}, 1), ran: map[string]time.Time{}}
+		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}, turn: make(chan struct{}, 1), first: make(chan struct{}), ran: map[string]time.Time{}}
 }
 
 // Round is what one look at a tree has shown.
@@ -241,6 +244,7 @@ func (l *Loop) begin(ctx context.Context) error {
 		return err
 	}
 	l.world = w
+	l.answers()
 	return nil
 }
 
