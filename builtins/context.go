@@ -199,6 +199,8 @@ type Run struct {
 	Hosts effect.Hosts
 	// HostSources say where more of them are written.
 	HostSources []HostSource
+	// Defaults adds the defaults of a schema to Config, for HostSources; nil: there is none.
+	Defaults func(config map[string]any) map[string]any
 	// MayConfigure are the paths of Config that the run may change, as dotted text.
 	MayConfigure []string
 	// Response is what a request run answers, as far as builtins have said.

@@ -23,7 +23,7 @@ const maxHookTimeout = 10 * time.Minute
 func hookSpec() Spec {
 	return Spec{
 		Name: "hook", Phases: PhaseLoad, call: callHook,
-		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks.",
+		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks. A new value of the user's runs hooks of before_helm(), which need a chart; in a module without one the hook has a schedule, too, or waits for its other triggers.",
 		Params: []Param{
 			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
 			{Name: "on", Type: TypeList, Default: "[]", Doc: "Its triggers: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},

@@ -53,7 +53,7 @@ func hostSpecs() []Spec {
 				labels, namespaces,
 			}},
 		{Name: "http.from_config", Phases: PhaseLoad, call: callHostsOfConfig, Returns: returns,
-			Doc:    "Lets hooks reach hosts that the user has set. Each is a URL, of which host and port count, or a name or an address, with or without a port. A name may lead to a private network; what leads to this machine, or to a link-local address, must be listed in module(http = […]) itself.",
+			Doc:    "Lets hooks reach hosts that the user has set, or, where the user has set none, the default that openapi/config-values.yaml has there. Each is a URL, of which host and port count, or a name or an address, with or without a port. A name may lead to a private network; what leads to this machine, or to a link-local address, must be listed in module(http = […]) itself.",
 			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path of a text, a list of texts or a dict of texts, as for config.get: \"endpoints\"."}}},
 	}
 }
@@ -141,7 +141,11 @@ func (c *call) hosts() (effect.Hosts, error) {
 func (c *call) hostsOf(s HostSource) (out effect.Hosts, err error) {
 	r := c.run
 	if s.Config != "" {
-		v, _ := object.Dotted(s.Config).Get(r.Config)
+		config := r.Config
+		if r.Defaults != nil {
+			config = r.Defaults(config)
+		}
+		v, _ := object.Dotted(s.Config).Get(config)
 		for _, text := range textsIn(v) {
 			h, err := effect.FoundText(text)
 			if err != nil {

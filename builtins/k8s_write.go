@@ -19,7 +19,7 @@ func k8sWriteSpecs() []Spec {
 	const force = "Whether to take over fields that others own; False makes that an error."
 	return append([]Spec{
 		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply,
-			Doc: "Applies an object server-side once the run has succeeded: makes it, or changes the fields that are given. Needs a grant of apply, write, or create and patch.",
+			Doc: "Applies an object server-side once the run has succeeded: makes it, or changes the fields that are given. An unchanged apply is a request, too, but the API server then changes nothing: no new resourceVersion, and no event for watches. k8s.apply_set sends no request for what is as it should be. Needs a grant of apply, write, or create and patch.",
 			Params: []Param{
 				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that the hook wants. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
 				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},

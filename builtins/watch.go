@@ -22,7 +22,7 @@ func watchSpec() Spec {
 			{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 			{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
 			{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding and of its snapshot, unique in its hook; default: the kind in lower case."},
-			{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all."},
+			{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all. There is no word for the module's own namespace: write the one of module(namespace = …), or read by k8s.get, which has it as its default."},
 			{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Doc: "Not the objects in these."},
 			{Name: "namespace_labels", Type: TypeSelector, Default: "None", Doc: "Only objects in namespaces whose labels match, of those that namespaces and exclude_namespaces leave. They are followed: the objects of a namespace that begins to match are added, those of one that stops are deleted. Each namespace that matches costs its own watch, and Starling must be allowed to list and watch namespaces."},
 			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all. Up to 16 of them have a watch on the API server each, in each namespace; past that all objects there are read, and Starling selects."},

@@ -171,6 +171,11 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Random: r.Random, HTTP: r.HTTP, Answerer: r.Answerer, Env: r.Env, Hosts: r.Module.Decl.Hosts, HostSources: r.Module.Decl.HostSources,
 		MayConfigure: r.Module.Decl.Config, Free: r.Hook.Free,
 	}
+	if len(run.HostSources) > 0 && !run.Global {
+		if config, _, err := r.Module.Schemas(); err == nil && config != nil {
+			run.Defaults = config.Default
+		}
+	}
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
@@ -345,7 +346,7 @@ func (w *world) Runs(hook string) ([]builtins.TestRun, error) {
 			one.Error = err.Error()
 		}
 		if data, err := json.Marshal(r.Effects); err == nil {
-			_ = json.Unmarshal(data, &one.Effects) // what was just written
+			_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &one.Effects) // what was just written
 		}
 		for _, l := range r.Logs {
 			entry := map[string]any{"level": l.Level.String(), "message": l.Text}
