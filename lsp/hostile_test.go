@@ -78,6 +78,8 @@ func FuzzRequests(f *testing.F) {
 	f.Add("load(\"", uint32(0), uint32(6), uint32(0), uint32(0), "")
 	f.Add("a = \"😀\\", uint32(0), uint32(6), uint32(0), uint32(9), "\"\"\"")
 	f.Add("ctx.", uint32(0), uint32(4), uint32(1<<31), uint32(0), "\r")
+	f.Add("for e in e.events:\n e.", uint32(1), uint32(3), uint32(0), uint32(0), "")
+	f.Add("for a in b.events:\n for b in a.children:\n  a.", uint32(2), uint32(4), uint32(0), uint32(0), "")
 	f.Add("def f(ctx):\n  for e in ctx.events:\n    e.", uint32(2), uint32(6), uint32(0), uint32(0), "(")
 	dir := addons(f)
 	s := New(Options{})

@@ -97,7 +97,21 @@ func (s *Server) docOfName(d *document, c cursor, start, end int) string {
 
 // renamed is a name as the table of builtins has it: the parameter of a test is t there, and that of a hook ctx.
 func (s *Server) renamed(d *document, offset int, name string) string {
-	first, rest, dotted := strings.Cut(name, ".")
+	first, _, _ := strings.Cut(name, ".")
+	if is, ok := s.ofParam(d, offset, name); ok {
+		return is
+	}
+	if m := overList(first).FindStringSubmatch(d.text.String()); m != nil {
+		if list, _ := s.ofParam(d, offset, m[1]); list == "ctx.events" || list == "ctx.children" {
+			return list + "[]" + strings.TrimPrefix(name, first)
+		}
+	}
+	return name
+}
+
+// ofParam is renamed for names that begin with the first parameter of a function around a place; ok is false for others.
+func (s *Server) ofParam(d *document, offset int, name string) (is string, ok bool) {
+	first, _, _ := strings.Cut(name, ".")
 	for _, def := range enclosing(d.text, offset) {
 		if def.param != first || first == "" {
 			continue
@@ -109,17 +123,9 @@ func (s *Server) renamed(d *document, offset int, name string) string {
 		case len(s.callbacksOf(d, def.name)) > 0 || len(s.hooksWith(d, def.name)) > 0:
 			is = "ctx"
 		}
-		if dotted {
-			is += "." + rest
-		}
-		return is
+		return is + strings.TrimPrefix(name, first), true
 	}
-	if m := overList(first).FindStringSubmatch(d.text.String()); m != nil {
-		if list := s.renamed(d, offset, m[1]); list == "ctx.events" || list == "ctx.children" {
-			return list + "[]" + strings.TrimPrefix(name, first)
-		}
-	}
-	return name
+	return "", false
 }
 
 // overList finds the loop that gives a name each element of a list of ctx.
