@@ -34,7 +34,13 @@ type target struct {
 
 	api   *cluster.Client // of the cluster, once it was asked
 	asked *admin.Client   // that of the last question to a cluster
+	// looked is when the pods were asked which of them leads.
+	looked time.Time
 }
+
+// lookAgain is for how long a pod that stands by is asked before the one that leads is looked for again: to do so is a
+// process in each pod.
+const lookAgain = 5 * time.Second
 
 // addFlags declares the flags of both.
 func (t *target) addFlags(fs *pflag.FlagSet) {
@@ -72,7 +78,7 @@ func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
 		return nil, errors.New("--state-dir is a folder of this machine, and --context, --kubeconfig and --pod ask pods of a cluster; give one of both")
 	}
 	if t.asked != nil {
-		if r, err := t.asked.Replica(cmd.Context()); err == nil && (r.Leader || t.pod != "") {
+		if r, err := t.asked.Replica(cmd.Context()); err == nil && (r.Leader || t.pod != "" || time.Since(t.looked) < lookAgain) {
 			return t.asked, nil
 		}
 		t.asked.Close()
@@ -82,31 +88,29 @@ func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	var standby *admin.Client
+	t.looked = time.Now()
 	var failed error
 	for _, p := range pods {
 		client := t.dial(p)
 		r, err := client.Replica(cmd.Context())
-		switch {
-		case err != nil && cmd.Context().Err() != nil:
-			return nil, err
-		case err != nil:
-			failed = cmp.Or(failed, err)
-		case r.Leader || t.pod != "":
-			t.asked = client
-			return client, nil
-		case standby == nil:
-			standby = client
+		leads := err == nil && (r.Leader || t.pod != "")
+		if failed = cmp.Or(failed, err); leads || err == nil && t.asked == nil {
+			t.asked, client = client, t.asked
+		}
+		if client != nil {
+			client.Close()
+		}
+		if leads {
+			return t.asked, nil
 		}
 	}
-	if standby != nil {
-		if failed != nil {
-			say(cmd, "note: %v", failed)
-		}
-		t.asked = standby
-		return standby, nil
+	if t.asked == nil || cmd.Context().Err() != nil {
+		return nil, cmp.Or(failed, cmd.Context().Err())
 	}
-	return nil, failed
+	if failed != nil {
+		say(cmd, "note: %v", failed)
+	}
+	return t.asked, nil
 }
 
 // pods are those of the instance, or the one that was named.
