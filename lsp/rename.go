@@ -3,6 +3,8 @@ package lsp
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,15 +107,49 @@ func (s *Server) rename(p renameParams) (*workspaceEdit, error) {
 		case len(u.loads) > 0 && strings.HasPrefix(name, "_"):
 			return nil, invalid("%s loads it, and no file can load a name that begins with _", u.inTree)
 		}
-		if open, _ := s.open(u.uri); open != nil && open.text != u.text {
-			return nil, fmt.Errorf("%s has a mistake that keeps it from being read", u.inTree)
+		if err := s.asItIs(d, u.source); err != nil {
+			return nil, err
 		}
 		out.Changes[u.uri] = renames(u, at, name)
+	}
+	if err := s.allRead(d, at); err != nil {
+		return nil, err
 	}
 	if err := s.renameArguments(d, at, name, out); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// asItIs says why a file cannot be changed: its text is another one by now.
+func (s *Server) asItIs(d *document, src source) error {
+	if open, _ := s.open(src.uri); open != nil {
+		_, err := current(open)
+		return err
+	}
+	if now, err := os.ReadFile(d.folder.path(src.inTree)); err != nil || string(now) != src.text.String() {
+		d.folder.diskChanged()
+		return fmt.Errorf("%s has changed on the disk, and is read again: rename once more", src.inTree)
+	}
+	return nil
+}
+
+// allRead says which file of the tree may load a name and cannot be read.
+func (s *Server) allRead(d *document, at target) error {
+	if d.folder == nil || !isGlobal(at.id) {
+		return nil
+	}
+	named := regexp.MustCompile(`\b` + regexp.QuoteMeta(at.id.Name) + `\b`)
+	for _, file := range s.starFiles(d.folder) {
+		if _, ok := s.inFolder(d.folder, file); ok {
+			continue
+		}
+		open := d.folder.document(file)
+		if text := d.folder.text(file).String(); open != nil && open.lost || strings.Contains(text, path.Base(at.inTree)) && named.MatchString(text) {
+			return unreadable(file)
+		}
+	}
+	return nil
 }
 
 // renameArguments adds the edits of calls that name the parameter which is renamed.
@@ -129,8 +165,8 @@ func (s *Server) renameArguments(d *document, at target, name string, out *works
 			if arg == nil || !ok || !u.standsFor(id) {
 				continue
 			}
-			if open, _ := s.open(u.uri); open != nil && open.text != u.text {
-				return fmt.Errorf("%s has a mistake that keeps it from being read", u.inTree)
+			if err := s.asItIs(d, u.source); err != nil {
+				return err
 			}
 			out.Changes[u.uri] = append(out.Changes[u.uri], text.Edit{Range: u.rangeOf(arg), NewText: name})
 		}

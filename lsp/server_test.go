@@ -245,6 +245,10 @@ func TestFormatting(t *testing.T) {
 	if got := applied(t, text.New(src), edits); got != counting {
 		t.Errorf("got %s", got)
 	}
+	other := map[string]any{"textDocument": documentID{c.openFile(filepath.Join(dir, "web/values.yaml"))}}
+	if c.call("textDocument/formatting", other, &edits); len(edits) > 0 { // editors ask for each file that is saved
+		t.Errorf("of a file of values: %v", edits)
+	}
 	c.edit(path, "def f(:\n")
 	c.call("textDocument/formatting", params, &edits)
 	if len(edits) > 0 {
@@ -332,6 +336,11 @@ func TestLostDocument(t *testing.T) {
 	}
 	if log := <-c.logs; !strings.Contains(log, "until it comes as a whole") {
 		t.Errorf("got %s", log)
+	}
+	c.edit(path, counting)
+	c.change(uri, contentChange{Range: &text.Range{}, Text: strings.Repeat("#", MaxMessage)})
+	if err := c.try("textDocument/documentSymbol", map[string]any{"textDocument": documentID{uri}}, nil); err == nil || !strings.Contains(err.Error(), "not known any more") {
+		t.Errorf("after an edit that was not read: %v", err)
 	}
 	c.edit(path, counting)
 	var symbols []documentSymbol
