@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,30 @@ func answers(t *testing.T, sent string) {
 		t.Error("no answer came within a minute")
 	}
 	ours.Close()
+}
+
+// A line of many names takes no longer than as many lines.
+func TestLongLine(t *testing.T) {
+	c := begin(t, addons(t))
+	path := filepath.Join(t.TempDir(), "long.star")
+	unknown := "x = [" + strings.Repeat("unknown, ", 40_000) + "]\n"
+	began := time.Now()
+	uri := c.edit(path, unknown)
+	if found := c.diagnostics(uri); len(found) != 101 {
+		t.Errorf("%d mistakes are told", len(found))
+	}
+	src := "a = 1;x = [" + strings.Repeat("a, ", 40_000) + "\"ä\", a]\n"
+	c.edit(path, src)
+	at := text.Position{Character: uint32(len([]rune(src)) - 3)}
+	var places []highlight
+	if c.call("textDocument/documentHighlight", place(uri, at), &places); len(places) != 40_002 {
+		t.Errorf("%d places", len(places))
+	}
+	c.call("textDocument/hover", place(uri, at), nil)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	c.end()
 }
 
 // Requests of any kind at any place of a document that is being torn apart are answered, and the server goes on.

@@ -3,6 +3,7 @@ package lsp
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/syntax"
@@ -45,9 +46,10 @@ func boundAt(id *syntax.Ident) *syntax.Ident {
 
 // identAt is the identifier at an offset, its end included; nil for none. Of a load the name in this file counts.
 func (p *parsedText) identAt(offset int) (found *syntax.Ident) {
+	line, col := p.text.Starlark(offset)
 	syntax.Walk(p.file, func(n syntax.Node) bool {
-		if id, ok := n.(*syntax.Ident); ok {
-			if start, end := p.span(id); start <= offset && offset <= end {
+		if id, ok := n.(*syntax.Ident); ok && int(id.NamePos.Line) == line {
+			if start := int(id.NamePos.Col); start <= col && col <= start+utf8.RuneCountInString(id.Name) {
 				found = id // the last one: To comes after From
 			}
 		}
@@ -114,25 +116,20 @@ func isGlobal(id *syntax.Ident) bool {
 	return ok && b.Scope == resolve.Global
 }
 
-// binds says whether the file gives a name a meaning anywhere, so that another one of that name would be in its way.
+// binds says whether a name has a meaning anywhere in the file, so that another one of that name would be in its way.
 func (p *parsedText) binds(name string) bool {
-	found := false
-	syntax.Walk(p.file, func(n syntax.Node) bool {
-		if id, ok := n.(*syntax.Ident); ok && id.Name == name && id.Binding != nil {
-			found = true
-		}
-		return !found
-	})
-	return found
+	return p.names(name, func(id *syntax.Ident) bool { return id.Binding != nil })
 }
 
 // gives says whether the file gives a name its own meaning.
 func (p *parsedText) gives(name string) bool {
-	found := false
+	return p.names(name, func(id *syntax.Ident) bool { return boundAt(id) != nil })
+}
+
+func (p *parsedText) names(name string, is func(*syntax.Ident) bool) (found bool) {
 	syntax.Walk(p.file, func(n syntax.Node) bool {
-		if id, ok := n.(*syntax.Ident); ok && id.Name == name && boundAt(id) != nil {
-			found = true
-		}
+		id, ok := n.(*syntax.Ident)
+		found = found || ok && id.Name == name && is(id)
 		return !found
 	})
 	return found

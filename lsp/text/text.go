@@ -25,18 +25,53 @@ type Range struct {
 type Text struct {
 	src    string
 	starts []int // of each line, in bytes
+	marks  map[int][]mark
 }
+
+// mark is a place in a line from which characters are counted: all that a file has may be in one line.
+type mark struct{ at, runes, units int }
+
+// stride is how far the marks of a line are apart, in bytes. Lines that people write are shorter.
+const stride = 1024
 
 // New returns a text. Bytes that are no UTF-8 count as one character each, as an editor shows them.
 func New(src string) *Text {
-	t := &Text{src: src, starts: []int{0}}
+	t := &Text{src: src, starts: []int{0}, marks: map[int][]mark{}}
 	for i := 0; i < len(src); i++ {
 		switch {
 		case src[i] == '\n', src[i] == '\r' && (i+1 == len(src) || src[i+1] != '\n'):
 			t.starts = append(t.starts, i+1)
 		}
 	}
+	for n, start := range t.starts {
+		for m, end := (mark{at: start}), t.end(n); m.at+stride < end; {
+			m = t.count(m, func(next mark) bool { return next.at <= m.at+stride })
+			t.marks[n] = append(t.marks[n], m)
+		}
+	}
 	return t
+}
+
+// count goes on from a place, character by character, as long as the next place is within bounds.
+func (t *Text) count(m mark, within func(mark) bool) mark {
+	for m.at < len(t.src) {
+		r, size := utf8.DecodeRuneInString(t.src[m.at:])
+		next := mark{m.at + size, m.runes + 1, m.units + units(r)}
+		if !within(next) {
+			break
+		}
+		m = next
+	}
+	return m
+}
+
+// last is the last place of a line that is within bounds; its beginning always is.
+func (t *Text) last(line int, within func(mark) bool) mark {
+	marks, from := t.marks[line], mark{at: t.starts[line]}
+	if n := sort.Search(len(marks), func(i int) bool { return !within(marks[i]) }); n > 0 {
+		from = marks[n-1]
+	}
+	return t.count(from, within)
 }
 
 // String returns the text.
@@ -71,58 +106,37 @@ func (t *Text) Offset(p Position) (int, error) {
 	if int64(p.Line) >= int64(len(t.starts)) {
 		return 0, fmt.Errorf("line %d is not there: the document has %d", p.Line, len(t.starts))
 	}
-	at, end := t.starts[p.Line], t.end(int(p.Line))
-	for left := int64(p.Character); left > 0 && at < end; {
-		r, size := utf8.DecodeRuneInString(t.src[at:])
-		left -= units(r)
-		if left < 0 {
-			break
-		}
-		at += size
-	}
-	return at, nil
+	end := t.end(int(p.Line))
+	return t.last(int(p.Line), func(m mark) bool { return m.at <= end && int64(m.units) <= int64(p.Character) }).at, nil
 }
 
 // Position returns the place of an offset in bytes; one that is outside is moved to the nearest that is not.
 func (t *Text) Position(offset int) Position {
 	offset = max(0, min(offset, len(t.src)))
 	line := sort.SearchInts(t.starts, offset+1) - 1
-	column := int64(0)
-	for at := t.starts[line]; at < offset; {
-		r, size := utf8.DecodeRuneInString(t.src[at:])
-		if at+size > offset {
-			break
-		}
-		column += units(r)
-		at += size
-	}
-	return Position{uint32(line), uint32(column)}
+	return Position{uint32(line), uint32(t.last(line, func(m mark) bool { return m.at <= offset }).units)}
 }
 
 // OfStarlark returns the offset, in bytes, of a line and a column as Starlark counts: both from 1, the column in
 // characters. A column of 0, or a place that is not there, is the nearest one that is.
 func (t *Text) OfStarlark(line, col int) int {
 	line = max(0, min(line-1, len(t.starts)-1))
-	at, end := t.starts[line], t.end(line)
-	for ; col > 1 && at < end; col-- {
-		_, size := utf8.DecodeRuneInString(t.src[at:])
-		at += size
-	}
-	return at
+	end := t.end(line)
+	return t.last(line, func(m mark) bool { return m.at <= end && m.runes < col }).at
 }
 
 // Starlark is the opposite of [Text.OfStarlark].
 func (t *Text) Starlark(offset int) (line, col int) {
 	offset = max(0, min(offset, len(t.src)))
 	n := sort.SearchInts(t.starts, offset+1) - 1
-	return n + 1, utf8.RuneCountInString(t.src[t.starts[n]:offset]) + 1
+	return n + 1, t.last(n, func(m mark) bool { return m.at <= offset }).runes + 1
 }
 
 // RangeOf returns the range between two offsets.
 func (t *Text) RangeOf(start, end int) Range { return Range{t.Position(start), t.Position(end)} }
 
 // units is how many units of UTF-16 a character has.
-func units(r rune) int64 {
+func units(r rune) int {
 	if r > 0xffff {
 		return 2
 	}
@@ -151,7 +165,7 @@ type Edit struct {
 	NewText string `json:"newText"`
 }
 
-// Difference returns the edits that make other of t, one a block of lines that differ, in their order.
+// Difference returns the edit that makes other of t; nil when they are the same.
 func (t *Text) Difference(other string) []Edit {
 	if t.src == other {
 		return nil

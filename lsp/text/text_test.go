@@ -43,6 +43,29 @@ func TestPositions(t *testing.T) {
 	}
 }
 
+// A place in a long line is where it would be if all characters before it were counted.
+func TestPositionsInALongLine(t *testing.T) {
+	line := strings.Repeat("aé😀", 1000)
+	doc := New("x\n" + line + "\ny")
+	units, runes := 0, 0
+	for i, r := range line {
+		at, want := i+2, Position{1, uint32(units)}
+		if got := doc.Position(at); got != want {
+			t.Fatalf("%d is at %v, want %v", at, got, want)
+		}
+		if got, err := doc.Offset(want); err != nil || got != at {
+			t.Fatalf("%v is %d (%v), want %d", want, got, err, at)
+		}
+		if row, col := doc.Starlark(at); row != 2 || col != runes+1 {
+			t.Fatalf("%d is %d:%d, want 2:%d", at, row, col, runes+1)
+		}
+		if got := doc.OfStarlark(2, runes+1); got != at {
+			t.Fatalf("2:%d is %d, want %d", runes+1, got, at)
+		}
+		units, runes = units+len(utf16.Encode([]rune{r})), runes+1
+	}
+}
+
 func TestReplace(t *testing.T) {
 	doc, err := New("x = 1\ny = 2\n").Replace(Range{Position{0, 4}, Position{1, 0}}, "3\n")
 	if err != nil || doc.String() != "x = 3\ny = 2\n" {
@@ -82,6 +105,7 @@ func apply(t *testing.T, from, to string) {
 // Whatever places a client names, an edit is refused or does what an editor would do.
 func FuzzEdits(f *testing.F) {
 	f.Add("a = \"😀é\"\r\nb\rc\n", uint32(0), uint32(6), uint32(1), uint32(9), "x\n", "other\n")
+	f.Add(strings.Repeat("aé😀", 1000), uint32(0), uint32(2501), uint32(0), uint32(3000), "x", "y")
 	f.Add("", uint32(0), uint32(0), uint32(7), uint32(0), "", "")
 	f.Add("\xff\xfe\n\xf0\x9f", uint32(0), uint32(1), uint32(1), uint32(4_294_967_295), "é", "\r")
 	f.Fuzz(func(t *testing.T, src string, line, col, endLine, endCol uint32, with, other string) {

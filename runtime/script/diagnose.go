@@ -36,11 +36,16 @@ func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 	var syntaxErr syntax.Error
 	switch {
 	case errors.As(err, &resolveErrs):
-		all := make([]*Error, len(resolveErrs))
-		for i, re := range resolveErrs {
-			all[i] = h.at(source, re.Pos, re.Msg)
+		slices.SortStableFunc(resolveErrs, func(a, b resolve.Error) int {
+			return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+		})
+		var all []*Error
+		for i, re := range resolveErrs[:min(len(resolveErrs), maxErrors+1)] {
+			if i == maxErrors {
+				re.Msg = fmt.Sprintf("%d more mistakes follow; the first %d of this file are told", len(resolveErrs)-i, i)
+			}
+			all = append(all, h.at(source, re.Pos, re.Msg))
 		}
-		slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
 		first := all[0]
 		first.More = all[1:]
 		return first
@@ -112,6 +117,9 @@ func (h *Host) nearKey(e *Error) {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
 }
+
+// maxErrors is how many unknown names of one file are told: nobody reads more, and each has its line with it.
+const maxErrors = 100
 
 // maxMessage is how long a message may be: the language's own name the key that is not
 // there, whatever its size.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.starlark.net/syntax"
 
@@ -48,9 +47,9 @@ func parse(path string, src []byte) (file *syntax.File, err error) {
 // SourceLine returns a line of a file, counted from 1, without its end; "" when there
 // is no such line.
 func SourceLine(src []byte, line int) string {
-	for l := range strings.Lines(string(src)) {
+	for l := range bytes.Lines(src) {
 		if line--; line == 0 {
-			return strings.TrimRight(l, "\r\n")
+			return string(bytes.TrimRight(l, "\r\n"))
 		}
 	}
 	return ""
