@@ -106,7 +106,7 @@ func TestTreeThatIsRemoved(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+	c.notify("workspace/didChangeWatchedFiles", changedOnDisk(filepath.Join(dir, "lib/names.star")))
 	for range 5 {
 		c.edit(path, misspelt)
 		if found := c.diagnostics(uri); len(found) > 0 {
@@ -119,7 +119,7 @@ func TestTreeThatIsRemoved(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(addons(t))); err != nil {
 		t.Fatal(err)
 	}
-	c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+	c.notify("workspace/didChangeWatchedFiles", changedOnDisk(filepath.Join(dir, "lib/names.star")))
 	for found := c.diagnostics(uri); len(found) == 0; {
 		found = c.diagnostics(uri)
 	}
@@ -211,7 +211,7 @@ func TestFilesOnTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tells {
-			c.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{}})
+			c.notify("workspace/didChangeWatchedFiles", changedOnDisk(filepath.Join(dir, "lib/names.star")))
 		} else {
 			c.edit(path, counting)
 		}
@@ -232,7 +232,7 @@ func TestPace(t *testing.T) {
 		{pace{took: 20 * time.Millisecond}, 0, 0},
 		{pace{took: 100 * time.Millisecond}, time.Hour, 0},
 		{pace{took: 100 * time.Millisecond}, 30 * time.Millisecond, 70 * time.Millisecond},
-		{pace{took: 100 * time.Millisecond, stopped: true}, time.Hour, 100 * time.Millisecond},
+		{pace{took: 100 * time.Millisecond, stopped: 1}, time.Hour, 100 * time.Millisecond},
 		{pace{took: time.Minute}, 0, maxPause},
 	} {
 		if got := c.last.wait(c.since); got != c.want {

@@ -29,13 +29,14 @@ type client struct {
 	open     map[string]*text.Text
 	versions map[string]int
 	served   chan error
+	server   *Server
 }
 
 func start(t testing.TB) *client {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	server := New(Options{StdDir: filepath.Join(t.TempDir(), "std")})
-	c := &client{t: t, told: make(chan diagnosticsParams, 10_000), logs: make(chan string, 1000), registered: make(chan []registration, 10), open: map[string]*text.Text{}, versions: map[string]int{}, served: make(chan error, 1)}
+	c := &client{t: t, told: make(chan diagnosticsParams, 10_000), logs: make(chan string, 1000), registered: make(chan []registration, 10), open: map[string]*text.Text{}, versions: map[string]int{}, served: make(chan error, 1), server: server}
 	go func() { c.served <- server.Serve(context.WithoutCancel(t.Context()), theirs) }()
 	c.conn = jsonrpc2.NewConn(context.WithoutCancel(t.Context()), jsonrpc2.NewBufferedStream(ours, jsonrpc2.VSCodeObjectCodec{}), c)
 	t.Cleanup(func() { _ = c.conn.Close() })

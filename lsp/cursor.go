@@ -39,7 +39,7 @@ func read(src string, offset int) cursor {
 			}
 			i += end
 		case '"', '\'':
-			begin, end := stringAt(src, i, raw(src, i))
+			begin, end := stringAt(src, i)
 			if end > offset || end == len(src) && !closed(src, i, end) {
 				c.quote = min(begin, offset)
 				return c
@@ -63,18 +63,9 @@ func read(src string, offset int) cursor {
 	return c
 }
 
-// raw says whether the string at i has no escapes.
-func raw(src string, i int) bool {
-	prefix := ""
-	for j := i - 1; j >= 0 && i-j <= 2 && isWordByte(src[j]); j-- {
-		prefix = src[j:i]
-	}
-	return prefix != "" && strings.Trim(strings.ToLower(prefix), "rb") == "" && strings.ContainsAny(prefix, "rR")
-}
-
 // stringAt returns where the content of the string at i begins, and where the string ends, its quotes included; one that
 // is not closed ends with its line, or with the text.
-func stringAt(src string, i int, raw bool) (begin, end int) {
+func stringAt(src string, i int) (begin, end int) {
 	quote := src[i : i+1]
 	if strings.HasPrefix(src[i:], strings.Repeat(quote, 3)) {
 		quote = strings.Repeat(quote, 3)

@@ -25,13 +25,13 @@ func (s *Server) definition(p positionParams) (*location, error) {
 		return nil, nil // there is none to be found
 	}
 	if label := labelAt(src, offset); label != "" {
-		if of, ok := s.load(d, label); ok && of.uri != "" {
+		if of, ok := s.load(d, label); ok && s.opens(of) {
 			return &location{of.uri, of.text.RangeOf(0, 0)}, nil
 		}
 		return nil, nil
 	}
 	at, ok := s.meaning(d, src, offset)
-	if !ok || at.uri == "" {
+	if !ok || !s.opens(at.source) {
 		return nil, nil
 	}
 	return &location{at.uri, at.rangeOf(at.id)}, nil
@@ -91,8 +91,11 @@ func (s *Server) references(p referencesParams) ([]location, error) {
 	}
 	var out []location
 	for _, u := range s.uses(d, at) {
+		if !s.opens(u.source) {
+			continue
+		}
 		for _, id := range u.ids {
-			if u.uri != "" && (p.Context.IncludeDeclaration || u.uri != at.uri || id != at.id) {
+			if p.Context.IncludeDeclaration || u.uri != at.uri || id != at.id {
 				out = append(out, location{u.uri, u.rangeOf(id)})
 			}
 		}

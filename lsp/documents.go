@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/lsp/text"
+	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -17,6 +19,8 @@ const (
 	maxDocuments = 2000
 	// maxDocument is the largest document, in bytes: larger files are none of a tree.
 	maxDocument = tree.MaxFileBytes
+	// maxFolders is how many trees are kept though none of their files is open: people close a file and open the next.
+	maxFolders = 8
 )
 
 // document is a file that is open in the editor: its buffer counts, and not what is on the disk.
@@ -90,12 +94,28 @@ func (d *document) edit(c contentChange) (err error) {
 	if err == nil && len(next.String()) > maxDocument {
 		err = fmt.Errorf("it has more than %d MiB", maxDocument>>20)
 	}
-	if d.lost = err != nil; d.lost {
-		next, d.parsed = text.New(""), nil
+	if err != nil {
+		d.lose()
+		return err
 	}
-	d.text = next
-	return err
+	d.text, d.lost = next, false
+	return nil
 }
+
+// loseAll makes all documents unknown: a message could not be read, which may have been an edit of any of them.
+func (s *Server) loseAll(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.documents {
+		if !d.lost {
+			d.lose()
+			s.tell(messageError, s.changed(d, errors.New(why)).Error())
+		}
+	}
+}
+
+// lose forgets the text, which nobody knows until it comes as a whole.
+func (d *document) lose() { d.lost, d.text, d.parsed = true, text.New(""), nil }
 
 func (s *Server) didClose(p documentParams) error {
 	d, err := s.open(p.TextDocument.URI)
@@ -109,19 +129,35 @@ func (s *Server) didClose(p documentParams) error {
 		s.publish(d.uri, nil, nil)
 		return nil
 	}
+	if len(s.folders) > maxFolders && !s.inUse(d.folder) {
+		d.folder.forget()
+		return nil
+	}
 	d.folder.diskChanged() // the file on the disk counts again
 	return nil
 }
 
-// diskChanged has all trees looked at again.
-func (s *Server) diskChanged() error {
+// inUse says whether a file of a tree is open.
+func (s *Server) inUse(f *folder) bool {
+	for _, d := range s.documents {
+		if d.folder == f {
+			return true
+		}
+	}
+	return false
+}
+
+// diskChanged has the trees of these files looked at again.
+func (s *Server) diskChanged(files ...documentID) error {
 	for _, d := range s.documents {
 		if d.folder == nil { // its tree may have come
 			d.folder, d.inTree = s.folderOf(d.path)
 		}
 	}
 	for _, f := range s.folders {
-		f.diskChanged()
+		if slices.ContainsFunc(files, f.concerns) {
+			f.diskChanged()
+		}
 	}
 	return nil
 }
@@ -179,7 +215,7 @@ func (s *Server) changed(d *document, wrong error) error {
 		if d.folder == nil {
 			name = filepath.Base(d.path)
 		}
-		file, found := s.files.File(name, d.text.Bytes())
+		file, found := check.File(name, d.text.Bytes())
 		if file != nil {
 			d.parsed = &parsedText{d.text, file}
 		}

@@ -34,12 +34,18 @@ type folder struct {
 	// reads is how many times the files were found to have changed: what was read before the last time counts no more.
 	reads int
 
+	// real is dir without links, and watched says that the client tells of changes in all of it.
+	real    string
+	watched bool
+	end     context.CancelFunc
+
 	cache *check.Cache
 	disk  disk
 
 	// The rest belongs to the server, under its lock.
 	files     fs.FS                  // as the last check has had them
 	gen       *generation.Generation // that the last check has loaded
+	parsed    parses                 // of those files
 	published map[string]published   // what the client shows of files, by their paths in the tree
 	said      map[string]bool        // what the last check has said in the log
 }
@@ -49,33 +55,6 @@ type published struct {
 	uri     string
 	version *int // of its document; nil: it is not open
 	found   []diagnostic
-}
-
-const (
-	// quick is how long a check may take so that the next one does not wait.
-	quick = 50 * time.Millisecond
-	// maxPause bounds for how long a check waits.
-	maxPause = 500 * time.Millisecond
-)
-
-// pace says when the next check begins. Checks take half of the time at most while somebody writes, and a change that
-// comes after a while is looked at without delay.
-type pace struct {
-	took time.Duration // by the last check
-	// stopped: a change has come before that check had its result, so the next change may come as soon.
-	stopped bool
-}
-
-// wait is for how long the next check waits, that long after the last one.
-func (p pace) wait(since time.Duration) time.Duration {
-	if p.took < quick {
-		return 0
-	}
-	pause := min(p.took, maxPause)
-	if p.stopped {
-		return pause
-	}
-	return max(0, pause-since)
 }
 
 // folderOf returns the tree that a file is of, and the path of the file in it.
@@ -90,11 +69,42 @@ func (s *Server) folderOf(path string) (*folder, string) {
 	}
 	f := s.folders[dir]
 	if f == nil {
-		f = &folder{s: s, dir: dir, dirty: make(chan struct{}, 1), cache: check.NewCache(), published: map[string]published{}}
+		f = &folder{s: s, dir: dir, real: real(dir), dirty: make(chan struct{}, 1), cache: check.NewCache(), parsed: parses{}, published: map[string]published{}}
+		f.watched = !s.o.FollowLinks && slices.ContainsFunc(s.roots, func(root string) bool { return isIn(root, f.real) })
 		s.folders[dir] = f
-		s.working.Go(func() { f.work(s.ctx) })
+		var ctx context.Context
+		ctx, f.end = context.WithCancel(s.ctx)
+		s.working.Go(func() { f.work(ctx) })
 	}
 	return f, filepath.ToSlash(rel)
+}
+
+// real is a path without links; of one that is not there itself.
+func real(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}
+
+func isIn(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// concerns says whether the tree may be another one when a file or a folder is.
+func (f *folder) concerns(file documentID) bool {
+	path, err := pathOf(file.URI)
+	return err == nil && (isIn(f.dir, path) || isIn(f.real, path) || isIn(path, f.dir))
+}
+
+// forget ends the work for the tree, with all that it has told.
+func (f *folder) forget() {
+	f.end()
+	delete(f.s.folders, f.dir)
+	for _, p := range f.published {
+		f.s.publish(p.uri, nil, nil)
+	}
 }
 
 // changed has the tree checked soon: a buffer has changed.
@@ -133,6 +143,7 @@ func (f *folder) work(ctx context.Context) {
 			return
 		case <-f.dirty:
 		}
+		first := time.Now()
 		timer := time.NewTimer(p.wait(time.Since(ended)))
 		for waiting := true; waiting; {
 			select {
@@ -140,27 +151,31 @@ func (f *folder) work(ctx context.Context) {
 				timer.Stop()
 				return
 			case <-f.dirty:
-				timer.Reset(p.wait(0))
+				timer.Reset(min(p.wait(0), maxPause-time.Since(first)))
 			case <-timer.C:
 				waiting = false
 			}
 		}
 		began := time.Now()
-		done := f.once(ctx)
+		done := f.once(ctx, p.stopped < maxStopped)
 		ended = time.Now()
-		p.stopped = !done
+		if p.stopped++; done {
+			p.stopped = 0
+		}
 		if took := ended.Sub(began); done || took > p.took {
 			p.took = took
 		}
 	}
 }
 
-// once checks the tree and publishes what it has found, unless something changes meanwhile.
-func (f *folder) once(ctx context.Context) (done bool) {
+// once checks the tree and publishes what it has found; a change meanwhile may stop it.
+func (f *folder) once(ctx context.Context, mayStop bool) (done bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.mu.Lock()
-	f.stop = cancel
+	if f.stop = nil; mayStop {
+		f.stop = cancel
+	}
 	f.mu.Unlock()
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +185,7 @@ func (f *folder) once(ctx context.Context) (done bool) {
 	open, versions := f.buffers()
 	read, err := f.tree(open)
 	if err != nil {
-		f.publish(nil, nil, treeErrors(err), versions)
+		f.publish(nil, nil, treeErrors(fmt.Errorf("%s: %w", f.dir, err)), versions)
 		return true
 	}
 	// Run fails for what a cluster serves alone, and none is given.
@@ -196,7 +211,7 @@ func (f *folder) buffers() (open map[string][]byte, versions map[*document]int) 
 }
 
 // tree is the tree with these buffers. Its files are read when they may have changed; the client tells of that, if it
-// has said that it will.
+// has said that it will, in its workspace.
 func (f *folder) tree(open map[string][]byte) (*tree.Tree, error) {
 	f.mu.Lock()
 	known, reads := f.read, f.reads
@@ -215,7 +230,7 @@ func (f *folder) tree(open map[string][]byte) (*tree.Tree, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if reads == f.reads && f.s.watching.Load() && readable(t) {
+	if reads == f.reads && f.watched && f.s.watching.Load() && readable(t) {
 		f.read = t.Files
 	}
 	return t, nil
@@ -246,8 +261,16 @@ func treeErrors(err error) []check.Finding {
 func (f *folder) publish(read *tree.Tree, gen *generation.Generation, findings []check.Finding, versions map[*document]int) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
+	if f.s.folders[f.dir] != f {
+		return // it was forgotten meanwhile
+	}
 	if read != nil {
 		f.files, f.gen = read.Files, gen
+		for file := range f.parsed {
+			if _, err := fs.Stat(f.files, file); err != nil {
+				delete(f.parsed, file)
+			}
+		}
 	}
 	byFile, said := map[string][]check.Finding{}, map[string]bool{}
 	for d := range versions {
@@ -317,6 +340,9 @@ func (f *folder) show(file string, found []diagnostic) {
 		now.uri, now.version = d.uri, &version
 	case now.uri == "":
 		now.uri = uriOf(f.path(file))
+	}
+	if before.uri != "" && before.uri != now.uri { // another name of the same file
+		f.s.publish(before.uri, nil, nil)
 	}
 	f.s.publish(now.uri, now.version, found)
 	if f.published[file] = now; d == nil && len(found) == 0 {

@@ -3,6 +3,7 @@ package lsp
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -36,10 +37,11 @@ var (
 
 // with returns the files of a folder under these buffers, and what is known of earlier reads.
 func (d *disk) with(files fs.FS, open map[string][]byte) *disk {
-	d.files, d.open, d.listed = files, open, map[string]fs.DirEntry{}
 	if d.known == nil {
 		d.known = map[string]cached{}
 	}
+	maps.DeleteFunc(d.known, func(name string, _ cached) bool { return d.listed[name] == nil }) // it has gone
+	d.files, d.open, d.listed = files, open, map[string]fs.DirEntry{}
 	return d
 }
 

@@ -9,7 +9,9 @@ import (
 // The parts of the language server protocol 3.17 that this server speaks, as they are in its JSON.
 
 type initializeParams struct {
-	Capabilities struct {
+	RootURI          string       `json:"rootUri"`
+	WorkspaceFolders []documentID `json:"workspaceFolders"`
+	Capabilities     struct {
 		Workspace struct {
 			DidChangeWatchedFiles struct {
 				DynamicRegistration bool `json:"dynamicRegistration"`
@@ -21,6 +23,10 @@ type initializeParams struct {
 			} `json:"formatting"`
 		} `json:"textDocument"`
 	} `json:"capabilities"`
+}
+
+type watchedFilesParams struct {
+	Changes []documentID `json:"changes"`
 }
 
 type initializeResult struct {

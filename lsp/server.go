@@ -18,7 +18,6 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/release"
 )
 
@@ -38,7 +37,6 @@ type Options struct {
 // Server is one server, for one client.
 type Server struct {
 	o       Options
-	files   *check.Cache // for what a file says by itself
 	builtin *catalog
 
 	conn  *jsonrpc2.Conn
@@ -48,12 +46,15 @@ type Server struct {
 	stage     stage
 	documents map[string]*document // by their paths
 	folders   map[string]*folder   // by their paths
+	std       parses               // of the standard library
+	roots     []string             // of the client's workspace: it tells of changes below them
 	watches   bool                 // the client tells of changes on the disk when it is asked
 	selects   bool                 // the client can be told which documents are formatted
 	ctx       context.Context      // ends with the connection
 	working   sync.WaitGroup
 
 	watching atomic.Bool // the client has said that it tells of changes on the disk
+	asked    atomic.Bool // the client has asked for the end
 }
 
 // stage is how far a client has come.
@@ -67,7 +68,7 @@ const (
 
 // New returns a server that has not seen a client yet.
 func New(o Options) *Server {
-	return &Server{o: o, ready: make(chan struct{}), files: check.NewCache(), builtin: newCatalog(), documents: map[string]*document{}, folders: map[string]*folder{}}
+	return &Server{o: o, ready: make(chan struct{}), builtin: newCatalog(), std: parses{}, documents: map[string]*document{}, folders: map[string]*folder{}}
 }
 
 // endTime is for how long the end waits for what is under way.
@@ -83,6 +84,7 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	s.ctx = ctx
 	var messages jsonrpc2.ObjectStream
 	messages = jsonrpc2.NewBufferedStream(stream, codec{func(code int64, why string) {
+		s.loseAll(why)
 		// Of a message that cannot be read nobody knows the id: it is null, which the library has no way to say.
 		_ = messages.WriteObject(map[string]any{"jsonrpc": "2.0", "id": nil, "error": jsonrpc2.Error{Code: code, Message: why}})
 	}})
@@ -103,12 +105,9 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(endTime): // the client has stopped reading, and somebody writes to it
-		return ErrNoShutdown
+	case <-time.After(endTime): // somebody writes to a client that has stopped reading, or a check goes on
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stage != shutDown {
+	if !s.asked.Load() {
 		return ErrNoShutdown
 	}
 	return nil
@@ -166,6 +165,7 @@ func (s *Server) handle(req *jsonrpc2.Request) (result any, err error) {
 		return nil, s.register()
 	case "shutdown":
 		s.stage = shutDown
+		s.asked.Store(true)
 		return nil, nil
 	case "exit":
 		return nil, s.conn.Close()
@@ -175,8 +175,10 @@ func (s *Server) handle(req *jsonrpc2.Request) (result any, err error) {
 		return note(req, s.didChange)
 	case "textDocument/didClose":
 		return note(req, s.didClose)
-	case "textDocument/didSave", "workspace/didChangeWatchedFiles":
-		return nil, s.diskChanged()
+	case "textDocument/didSave":
+		return note(req, func(p documentParams) error { return s.diskChanged(p.TextDocument) })
+	case "workspace/didChangeWatchedFiles":
+		return note(req, func(p watchedFilesParams) error { return s.diskChanged(p.Changes...) })
 	case "textDocument/definition":
 		return call(req, s.definition)
 	case "textDocument/references":
@@ -238,6 +240,11 @@ func (s *Server) initialize(p initializeParams) (initializeResult, error) {
 	s.stage = initialized
 	s.watches = p.Capabilities.Workspace.DidChangeWatchedFiles.DynamicRegistration
 	s.selects = p.Capabilities.TextDocument.Formatting.DynamicRegistration
+	for _, root := range append(p.WorkspaceFolders, documentID{p.RootURI}) {
+		if dir, err := pathOf(root.URI); err == nil {
+			s.roots = append(s.roots, real(dir))
+		}
+	}
 	return initializeResult{
 		Capabilities: serverCapabilities{
 			PositionEncoding:           "utf-16",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/lsp/text"
+	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -18,7 +19,7 @@ const stdPrefix = "@std//"
 // source is a .star file that another one loads, or a document.
 type source struct {
 	*parsedText
-	uri string // "" when nobody can open it
+	uri string // "" when nobody can open it, see opens
 	// inTree is its path in its tree, or "@std//…".
 	inTree string
 }
@@ -29,7 +30,7 @@ func sourceOf(d *document) (source, error) {
 	case !d.starlark():
 		return source{}, fmt.Errorf("%s is no .star file", d.path)
 	case d.parsed == nil:
-		return source{}, fmt.Errorf("%s has a mistake that keeps it from being read", d.path)
+		return source{}, unreadable(d.path)
 	}
 	return source{d.parsed, d.uri, d.inTree}, nil
 }
@@ -38,9 +39,13 @@ func sourceOf(d *document) (source, error) {
 func current(d *document) (source, error) {
 	src, err := sourceOf(d)
 	if err == nil && src.text != d.text {
-		err = fmt.Errorf("%s has a mistake that keeps it from being read", d.path)
+		err = unreadable(d.path)
 	}
 	return src, err
+}
+
+func unreadable(file string) error {
+	return fmt.Errorf("%s has a mistake that keeps it from being read", file)
 }
 
 // load returns the file that a document loads by a label; ok is false when there is none.
@@ -50,8 +55,11 @@ func (s *Server) load(d *document, label string) (source, bool) {
 		if err != nil {
 			return source{}, false
 		}
-		src := source{uri: s.stdURI(name, data), inTree: label}
-		src.parsedText = s.parse(label, string(data))
+		src := source{inTree: label}
+		if s.o.StdDir != "" {
+			src.uri = uriOf(filepath.Join(s.o.StdDir, name))
+		}
+		src.parsedText = s.std.parse(label, data)
 		return src, src.parsedText != nil
 	}
 	if d.folder == nil {
@@ -83,17 +91,23 @@ func (s *Server) inFolder(f *folder, file string) (source, bool) {
 		return source{}, false
 	}
 	src := source{uri: uriOf(full), inTree: file}
-	src.parsedText = s.parse(file, string(data))
+	src.parsedText = f.parsed.parse(file, data)
 	return src, src.parsedText != nil
 }
 
-// parse returns a text as Starlark; nil when it is none.
-func (s *Server) parse(name, src string) *parsedText {
-	file, _ := s.files.File(name, []byte(src))
-	if file == nil {
-		return nil
+// parses are files as they were read last, by their names: names are looked up in them with each key.
+type parses map[string]*parsedText
+
+// parse returns a file as Starlark; nil when it is none.
+func (p parses) parse(name string, src []byte) *parsedText {
+	if last := p[name]; last != nil && last.text.String() == string(src) {
+		return last
 	}
-	return &parsedText{text.New(src), file}
+	delete(p, name)
+	if file, _ := check.File(name, src); file != nil {
+		p[name] = &parsedText{text.New(string(src)), file}
+	}
+	return p[name]
 }
 
 // starFiles are the paths of all .star files of a tree, open or as the last check has read them.
@@ -122,21 +136,19 @@ func (s *Server) starFiles(f *folder) []string {
 	return out
 }
 
-// stdURI writes a file of the standard library where an editor can open it; "" when it cannot.
-func (s *Server) stdURI(name string, data []byte) string {
-	if s.o.StdDir == "" {
-		return ""
+// opens says whether an editor can open a source. One of the standard library is written for that.
+func (s *Server) opens(src source) bool {
+	name, std := strings.CutPrefix(src.inTree, stdPrefix)
+	if !std || src.uri == "" {
+		return src.uri != ""
 	}
 	file := filepath.Join(s.o.StdDir, name)
-	if now, err := os.ReadFile(file); err == nil && string(now) == string(data) {
-		return uriOf(file)
+	if now, err := os.ReadFile(file); err == nil && string(now) == src.text.String() {
+		return true
 	}
 	if err := os.MkdirAll(s.o.StdDir, 0o755); err != nil {
-		return ""
+		return false
 	}
 	_ = os.Remove(file) // of another version, and read-only
-	if err := os.WriteFile(file, data, 0o444); err != nil {
-		return ""
-	}
-	return uriOf(file)
+	return os.WriteFile(file, src.text.Bytes(), 0o444) == nil
 }

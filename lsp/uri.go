@@ -15,7 +15,7 @@ var errNoFile = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: "the 
 // pathOf returns the path of a file that a URI names.
 func pathOf(uri string) (string, error) {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" || u.Path == "" {
+	if err != nil || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {
 		return "", errNoFile
 	}
 	path := u.Path

@@ -26,7 +26,6 @@ type Cache struct {
 	checks   int // since programs was empty
 	builtins func() *store.Builtins
 	kinds    func() kinds
-	host     func() *script.Host // which knows the builtins, and loads nothing
 	table    func() table
 
 	sources  memo[digest, parsed]
@@ -42,7 +41,6 @@ func NewCache() *Cache {
 	return &Cache{
 		programs: script.NewCache(), builtins: sync.OnceValue(store.NewBuiltins),
 		kinds: sync.OnceValue(newKinds), table: sync.OnceValue(newTable),
-		host: sync.OnceValue(func() *script.Host { return script.New(script.Options{}) }),
 	}
 }
 
@@ -152,10 +150,13 @@ func (c *Cache) parse(path string, src []byte) parsed {
 	})
 }
 
+// names is a host that knows the builtins, and loads nothing.
+var names = sync.OnceValue(func() *script.Host { return script.New(script.Options{}) })
+
 // File returns what keeps a .star file from being loaded and is seen without running it: syntax, unknown names. [Run]
 // tells the same of it, among all else. The syntax tree, whose names are bound, is nil when there is none.
-func (c *Cache) File(path string, src []byte) (*syntax.File, []Finding) {
-	file, err := c.host().Resolve(path, src)
+func File(path string, src []byte) (*syntax.File, []Finding) {
+	file, err := names().Resolve(path, src)
 	var at *script.Error
 	if errors.As(err, &at) {
 		return file, findingsOf("load", at)
