@@ -1,6 +1,8 @@
 package record
 
 import (
+	"net/url"
+	"regexp"
 	"slices"
 
 	"go.starlark.net/starlark"
@@ -147,6 +149,26 @@ func (m *Mask) answer(q question, data any) {
 	case "http":
 		rest, _ := q.Rest.(map[string]any)
 		m.Leaves(rest["headers"])
+		asked, _ := rest["url"].(string)
+		m.query(asked)
+	}
+}
+
+// inQuery are keys of a query, besides those that sound like secrets, under which APIs take one.
+var inQuery = regexp.MustCompile(`(?i)(^|-)(key|code|sig|signature)$`)
+
+// query finds the secrets in the query of a URL.
+func (m *Mask) query(text string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return
+	}
+	for key, list := range u.Query() {
+		for _, v := range list {
+			if object.SoundsSecret(key) || inQuery.MatchString(key) {
+				m.Secret(v)
+			}
+		}
 	}
 }
 

@@ -96,6 +96,26 @@ print(http.request("POST", "https://api.example.com/a", body = "hush-body", head
 	}
 }
 
+// A test of a run holds no secrets that were in the URL of a request.
+func TestSecretsOfURLsAreInNoTest(t *testing.T) {
+	m, s := newModule(t, `for query in ["token=hush-1111&page=page-2", "key=hush-2222", "X-Amz-Signature=hush%2F3333"]:
+    http.get("https://api.example.com/a?" + query, default = "")
+values.set("x", "hush/3333")`), newStore(t, StoreOptions{})
+	put(t, s, m.run(t, nil))
+	r := opened(t, s, 1)
+	run, lines, err := r.Written()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := TestFile(r.Header, run, lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "page-2") || strings.Contains(text, "hush") {
+		t.Errorf("got %s", text)
+	}
+}
+
 // A run that changes the user's config does so again, with what it has seen of it then.
 func TestChangesOfTheUsersConfigAreReplayed(t *testing.T) {
 	body := `if config.get("c") == "d":
