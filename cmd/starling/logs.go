@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/runtime/admin"
@@ -106,20 +105,31 @@ func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
 		}
 		return err
 	}
+	// A pod that goes, as each does in a rollout, ends its own part.
 	var printing sync.Mutex
-	following, ctx := errgroup.WithContext(cmd.Context())
-	for _, p := range pods {
-		following.Go(func() error {
+	failed := make([]error, len(pods))
+	var following sync.WaitGroup
+	for i, p := range pods {
+		following.Go(func() {
 			client := f.target.dial(p)
 			defer client.Close()
-			return client.Logs(ctx, o, func(line []byte) error {
+			failed[i] = client.Logs(cmd.Context(), o, func(line []byte) error {
 				printing.Lock()
 				defer printing.Unlock()
 				return print(newPodLine(p.Name, line).text)
 			})
+			if failed[i] != nil {
+				printing.Lock()
+				defer printing.Unlock()
+				say(cmd, "note: %v", failed[i])
+			}
 		})
 	}
-	return following.Wait()
+	following.Wait()
+	if slices.Contains(failed, nil) {
+		return nil
+	}
+	return failed[0]
 }
 
 // podLine is a line of the log of a pod.

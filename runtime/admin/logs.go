@@ -89,7 +89,7 @@ func (c *Client) Logs(ctx context.Context, o LogsOptions, line func([]byte) erro
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), ctx.Err() != nil && o.Follow:
+		case errors.Is(err, io.EOF), o.Follow && (errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil):
 			return nil
 		default:
 			return c.explain(ctx, err)

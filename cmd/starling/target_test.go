@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	e2e "github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/sim/apitest"
+)
+
+// fakePods are pods of an instance, with an admin API each.
+type fakePods struct{ open, opened atomic.Int32 } // connections to them
+
+// start serves pods of these names, and returns who asks them.
+func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWriter, r *http.Request), names ...string) target {
+	t.Helper()
+	api := apitest.New(t)
+	addresses := map[string]string{}
+	for _, name := range names {
+		api.Put(map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": name, "namespace": "ops", "labels": map[string]any{"starling.dev/role": "standby"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "starling", "args": []any{"run"}}}},
+			"status":   map[string]any{"phase": "Running"},
+		})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { admin(name, w, r) }))
+		t.Cleanup(server.Close)
+		addresses[name] = server.Listener.Addr().String()
+	}
+	host, err := url.Parse(api.Config().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := httputil.NewSingleHostReverseProxy(host)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, exec := strings.CutSuffix(r.URL.Path, "/exec")
+		if !exec {
+			others.ServeHTTP(w, r)
+			return
+		}
+		f.open.Add(1)
+		f.opened.Add(1)
+		defer f.open.Add(-1)
+		copyTo(t, addresses[path[strings.LastIndex(path, "/")+1:]], e2e.OpenSocket(w, r))
+	}))
+	t.Cleanup(server.Close)
+	asks := target{access: access{kubeconfig: kubeconfigOf(t, server.URL)}}
+	asks.instance.Namespace, asks.instance.Name = "ops", "starling"
+	return asks
+}
+
+// copyTo copies between a command in a pod and an address, until one of both ends.
+func copyTo(t *testing.T, address string, p *e2e.Socket) {
+	defer p.Close()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	go func() {
+		defer p.Close()
+		buf := make([]byte, 4096)
+		for {
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			p.Say(1, string(buf[:n]))
+		}
+	}()
+	for {
+		_, payload, err := p.Hear()
+		if err != nil {
+			return
+		}
+		if len(payload) > 0 && payload[0] == 0 {
+			_, _ = conn.Write(payload[1:])
+		}
+	}
+}
+
+// An instance that is asked again and again has one connection to its pods, also while none of them leads: each
+// connection is a process in a pod.
+func TestQuestionsToPodsShareAConnection(t *testing.T) {
+	var leads atomic.Bool
+	var pods fakePods
+	asks := pods.start(t, func(_ string, w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"leader":%t}`, leads.Load())
+	}, "a", "b", "c")
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	ask := func() {
+		t.Helper()
+		if _, err := asks.client(cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oneOpen := func(when string) {
+		t.Helper()
+		for range 100 {
+			if pods.open.Load() == 1 {
+				return
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		t.Errorf("%s: %d connections are open", when, pods.open.Load())
+	}
+	for range 10 {
+		ask()
+	}
+	oneOpen("nobody leads")
+	if n := pods.opened.Load(); n > 3 {
+		t.Errorf("10 questions took %d connections", n)
+	}
+	asks.looked = time.Time{}
+	ask()
+	oneOpen("it has looked again")
+	leads.Store(true)
+	asks.looked = time.Time{}
+	ask()
+	oneOpen("one leads")
+}
+
+// The log of an instance goes on when one of its pods goes.
+func TestLogsGoOnWhenAPodGoes(t *testing.T) {
+	gone := make(chan struct{})
+	var pods fakePods
+	asks := pods.start(t, func(pod string, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.Contains(r.URL.Path, "logs"):
+			fmt.Fprint(w, `{"leader":true}`)
+		case pod == "a":
+			close(gone)
+			panic(http.ErrAbortHandler)
+		default:
+			<-gone
+			<-time.After(300 * time.Millisecond)
+			fmt.Fprintln(w, `{"message":"of b"}`)
+		}
+	}, "a", "b")
+	var out, notes bytes.Buffer
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	cmd.SetOut(&out)
+	cmd.SetErr(&notes)
+	f := &logsFlags{target: asks, follow: true, output: "json"}
+	if err := f.run(cmd, ""); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") {
+		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
+	}
+}
