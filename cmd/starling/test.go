@@ -123,37 +123,46 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	if err != nil {
 		return err
 	}
-	if f.list {
-		return f.listAll(out, roots, pattern)
-	}
-	files, err := f.reports()
-	if err != nil {
-		return err
+	var files reportFiles
+	if !f.list {
+		if files, err = f.reports(); err != nil {
+			return err
+		}
 	}
 	defer files.close()
 	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
+	report := p.file
+	if f.list {
+		f.count, f.cover, report = 1, false, p.list
+	}
 	began := time.Now()
 	var coverage testrunner.Coverage
+	fail := func(dir string, err error) error { // a report that is empty hides why
+		p.junit.broken(dir, err)
+		return errors.Join(err, files.write(&coverage, &p.junit, time.Since(began)))
+	}
 	shared, renderer := store.NewBuiltins(), newRenderer()
 	go shared.Warm() // while the trees load
 	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
 	for _, root := range roots {
 		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil {
-			return err
+			return fail(root.dir, err)
 		}
 		var cover *script.Cover
 		if f.cover || files.covers() {
 			cover, cache = script.NewCover(), script.NewCache()
 		}
 		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
-		p.broken(root, gen)
+		if !f.list {
+			p.broken(root, gen)
+		}
 		p.root = root.dir
 		if err := testrunner.Run(ctx, testrunner.Options{
-			Tree: t, Generation: gen, Std: stdlib.FS, Only: func(file string) bool { return root.has(file) && !elsewhere(gen, file) }, Run: pattern, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
+			Tree: t, Generation: gen, Std: stdlib.FS, Only: func(file string) bool { return root.has(file) && !elsewhere(gen, file) }, Run: pattern, List: f.list, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
 			Golden: golden{root.dir, f.update}, Builtins: shared, Renderer: renderer, Cover: cover, Cache: cache,
-		}, p.file); err != nil {
-			return err
+		}, report); err != nil {
+			return fail(root.dir, err)
 		}
 		if cover != nil {
 			p.covered(coverage.Add(root.dir, cover, root.covers, testrunner.StdTested(t, root.files)))
@@ -166,6 +175,8 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		return err
 	}
 	switch {
+	case p.unlisted != nil:
+		return p.unlisted
 	case p.failed > 0:
 		return errTestsFailed
 	case p.files == 0:
@@ -174,26 +185,6 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		}
 		return fmt.Errorf("there are no *_test.star files in %s", strings.Join(args, ", "))
 	case f.run != "" && p.tests == 0: // a typing error must not look like a success
-		return fmt.Errorf("no test's name matches --run %s", f.run)
-	}
-	return nil
-}
-
-// listAll prints the tests of all roots that a pattern matches.
-func (f *testFlags) listAll(out io.Writer, roots []testRoot, pattern *regexp.Regexp) error {
-	all := 0
-	for _, root := range roots {
-		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
-		if err != nil {
-			return err
-		}
-		n, err := listTests(out, root, t, pattern)
-		if err != nil {
-			return err
-		}
-		all += n
-	}
-	if f.run != "" && all == 0 {
 		return fmt.Errorf("no test's name matches --run %s", f.run)
 	}
 	return nil

@@ -23,6 +23,7 @@ type testPrinter struct {
 	files, failed int
 	tests         int // that have run
 	junit         junitReport
+	unlisted      error // of files whose tests nobody knows
 }
 
 // broken shows the modules that do not load, once.
@@ -36,6 +37,16 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 			p.say(path, "", fmt.Sprintf("FAIL\t%s\n%s", path, indent(render(err))))
 			p.event("fail", path, "", 0, "")
 		}
+	}
+}
+
+// list names the tests of a file.
+func (p *testPrinter) list(f testrunner.File) {
+	p.files++
+	p.tests += len(f.Tests)
+	p.unlisted = errors.Join(p.unlisted, f.Err)
+	for _, t := range f.Tests {
+		fmt.Fprintf(p.out, "%s\t%s\n", filepath.ToSlash(filepath.Join(p.root, f.Path)), t.Name)
 	}
 }
 

@@ -5,50 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
-	"go.starlark.net/syntax"
-
-	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/testrunner"
 )
-
-// listTests prints the tests of a root that a pattern matches, and runs none.
-func listTests(out io.Writer, root testRoot, t *tree.Tree, run *regexp.Regexp) (int, error) {
-	files, err := testrunner.Tests(t)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, file := range files {
-		if !root.has(file) {
-			continue
-		}
-		src, err := fs.ReadFile(t.Files, file)
-		if err != nil {
-			return n, err
-		}
-		path := filepath.ToSlash(filepath.Join(root.dir, file))
-		parsed, err := script.Parse(path, src)
-		if err != nil {
-			return n, err
-		}
-		for _, stmt := range parsed.Stmts {
-			def, ok := stmt.(*syntax.DefStmt)
-			if ok && strings.HasPrefix(def.Name.Name, "test_") && run.MatchString(def.Name.Name) {
-				fmt.Fprintf(out, "%s\t%s\n", path, def.Name.Name)
-				n++
-			}
-		}
-	}
-	return n, nil
-}
 
 // junitReport is what --junit writes: a testsuite per file, as Jenkins and GitLab read it.
 type junitReport struct {

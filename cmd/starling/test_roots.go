@@ -49,11 +49,12 @@ func testRoots(args []string) ([]testRoot, error) {
 			}
 			continue
 		}
-		err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		// With a / at its end the folder may be a link.
+		err = filepath.WalkDir(strings.TrimRight(dir, "/")+"/", func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && p != dir && (d.Name() == "testdata" || strings.ContainsAny(d.Name()[:1], "._")):
+			case d.IsDir() && filepath.Clean(p) != filepath.Clean(dir) && (d.Name() == "testdata" || strings.ContainsAny(d.Name()[:1], "._")):
 				return filepath.SkipDir
 			case !d.IsDir() && strings.HasSuffix(p, "_test.star"):
 				out, err = addTest(out, p, dir)

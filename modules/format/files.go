@@ -37,11 +37,12 @@ func Find(paths []string) ([]string, error) {
 			add(filepath.Clean(path))
 			continue
 		}
-		err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		// With a / at its end the folder may be a link.
+		err = filepath.WalkDir(strings.TrimRight(path, "/")+"/", func(p string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return fmt.Errorf("cannot read %s: %w", p, reason(err))
-			case d.IsDir() && p != path && strings.HasPrefix(d.Name(), "."):
+			case d.IsDir() && filepath.Clean(p) != filepath.Clean(path) && strings.HasPrefix(d.Name(), "."):
 				return fs.SkipDir
 			case d.Type().IsRegular() && strings.HasSuffix(p, ".star"):
 				add(p)

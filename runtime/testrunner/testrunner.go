@@ -35,6 +35,8 @@ type Options struct {
 	Only func(path string) bool
 	// Run picks the tests by name; nil: all.
 	Run *regexp.Regexp
+	// List has no test run: results have names alone.
+	List bool
 	// Count is how often each test is run, 0 means once.
 	Count int
 	// Parallel is how many tests run at a time, 0 means one.
@@ -168,6 +170,10 @@ func runFile(ctx context.Context, o Options, file string, slots chan struct{}) F
 	var busy sync.WaitGroup
 	var began time.Time // of its first test: the tests of other files come before
 	for i, name := range tests {
+		if o.List {
+			out.Tests[i].Name = name
+			continue
+		}
 		slots <- struct{}{}
 		if i == 0 {
 			began = time.Now()
@@ -178,7 +184,7 @@ func runFile(ctx context.Context, o Options, file string, slots chan struct{}) F
 		})
 	}
 	busy.Wait()
-	if len(tests) > 0 {
+	if len(tests) > 0 && !o.List {
 		out.Took = time.Since(began)
 	}
 	return out
