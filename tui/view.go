@@ -226,7 +226,7 @@ func (m Model) why(row status.Module) string {
 	return status.Options{Now: m.now}.Why(row)
 }
 
-// queue says how many runs of a module wait, and whether one is under way.
+// queues says how many runs of each module wait, and whether one is under way.
 func (m Model) queues() map[string]string {
 	waiting, running := map[string]int{}, map[string]int{}
 	for _, q := range m.seen.Queues {

@@ -15,11 +15,14 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/record"
+	"github.com/starling-operator/starling/tui"
 )
 
 const (
 	// describedRuns and describedLines are how many of the last ones are shown.
 	describedRuns, describedLines = 10, 10
+	// describedFor is for how long the runs of one page are those of the next.
+	describedFor = 10 * time.Second
 )
 
 // describeFlags are those of `starling describe`: those of get, for runs.
@@ -27,9 +30,12 @@ type describeFlags struct {
 	*getRunsFlags
 }
 
+func newDescribeFlags(flags *getFlags) *describeFlags {
+	return &describeFlags{&getRunsFlags{getFlags: flags, records: records{target: &flags.target, keep: describedFor}}}
+}
+
 func newDescribeCommand() *cobra.Command {
-	flags := &getFlags{}
-	f := &describeFlags{&getRunsFlags{getFlags: flags, records: records{target: &flags.target}}}
+	f := newDescribeFlags(&getFlags{})
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Show all that is known of a module, of a hook or of a run",
@@ -89,7 +95,7 @@ func (f *describeFlags) modules(cmd *cobra.Command, args []string) error {
 	}
 	modules := st.Modules
 	if len(args) == 1 {
-		m, err := findModule(st.Modules, args[0])
+		m, err := findDescribed(st, args[0])
 		if err != nil {
 			return err
 		}
@@ -110,6 +116,15 @@ func (f *describeFlags) modules(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// findDescribed is findModule, with the global hooks as a module.
+func findDescribed(st status.Status, name string) (status.Module, error) {
+	modules := st.Modules
+	if row, there := tui.Global(st); there {
+		modules = append(slices.Clip(modules), row)
+	}
+	return findModule(modules, name)
 }
 
 // module shows one page. A part that cannot be had says why: the others are there nonetheless.
@@ -264,7 +279,8 @@ func (f *describeFlags) watches(cmd *cobra.Command, p *page, client *admin.Clien
 // runs shows the last runs of a module or of a hook.
 func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
 	l, err := f.look(cmd, what)
-	if err != nil && strings.HasPrefix(err.Error(), "no run ") { // none is recorded
+	var none noRunError
+	if errors.As(err, &none) {
 		p.section("Runs", nil, nil, true)
 		return
 	}

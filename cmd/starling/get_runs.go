@@ -99,8 +99,11 @@ func (f *getRunsFlags) names(runs []record.Header, what string) bool {
 	})
 }
 
+// noRunError says that there are no runs of what is named.
+type noRunError struct{ error }
+
 func noRun(what string, names []string) error {
-	return fmt.Errorf("no run %q, and none of a module or hook of that name; %s", what, message.DidYouMean(what, names, "see: starling get runs"))
+	return noRunError{fmt.Errorf("no run %q, and none of a module or hook of that name; %s", what, message.DidYouMean(what, names, "see: starling get runs"))}
 }
 
 // one shows a run, in forms for programs its whole record.

@@ -103,9 +103,12 @@ func (f *newTest) fromRun(cmd *cobra.Command, modules string) error {
 	if err := writeNew(path, text); err != nil {
 		return err
 	}
-	if err := passes(cmd.Context(), modules, file); err != nil {
+	switch failed, err := passes(cmd.Context(), modules, file); {
+	case err != nil:
+		return fmt.Errorf("run %s: its test in %s cannot run: %w", f.run, modules, errors.Join(err, os.Remove(path)))
+	case failed != nil:
 		return fmt.Errorf("run %s: the hook in %s does not do what it did then, so its test would not pass; starling replay %s %s shows the difference: %w",
-			f.run, modules, modules, f.run, errors.Join(err, os.Remove(path)))
+			f.run, modules, modules, f.run, errors.Join(failed, os.Remove(path)))
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), path)
 	return nil
@@ -197,19 +200,19 @@ func writeNew(path string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// passes runs one file of tests.
-func passes(ctx context.Context, modules, file string) error {
+// passes runs one file of tests. failed says which do not pass, err why they cannot run.
+func passes(ctx context.Context, modules, file string) (failed, err error) {
 	t, err := tree.ReadDir(modules, tree.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}), Log: live.FileLog(zerolog.Nop())})
-	var failed error
+	var broken error
 	err = testrunner.Run(ctx, testrunner.Options{Tree: t, Generation: g, Std: stdlib.FS, Renderer: newRenderer(), Only: func(path string) bool { return path == file }}, func(f testrunner.File) {
-		failed = f.Err
+		broken = f.Err
 		for _, one := range f.Tests {
 			failed = errors.Join(failed, one.Err)
 		}
 	})
-	return errors.Join(err, failed)
+	return failed, errors.Join(err, broken)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -24,6 +25,12 @@ import (
 type records struct {
 	*target
 	keyFile string
+	// keep is for how long an answer of list counts, for those that show page after page: to ask is a process in each pod.
+	keep time.Duration
+
+	kept   []record.Header
+	others int
+	asked  time.Time // when these were
 }
 
 func (r *records) addFlags(fs *pflag.FlagSet) {
@@ -48,6 +55,16 @@ func (r *records) dir() string { return live.RecordsDir(r.instance.StateDir) }
 
 // list returns the headers of all runs, the newest first, and how many there are of other versions.
 func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, err error) {
+	if time.Since(r.asked) < r.keep {
+		return r.kept, r.others, nil
+	}
+	if runs, others, err = r.ask(cmd); err == nil {
+		r.kept, r.others, r.asked = runs, others, time.Now()
+	}
+	return runs, others, err
+}
+
+func (r *records) ask(cmd *cobra.Command) (runs []record.Header, others int, err error) {
 	if r.dev {
 		return nil, 0, errNoDevRecords
 	}

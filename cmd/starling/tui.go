@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,8 +102,7 @@ type asker struct {
 }
 
 func newAsker(t target) *asker {
-	flags := &getFlags{target: t}
-	return &asker{flags: &describeFlags{&getRunsFlags{getFlags: flags, records: records{target: &flags.target}}}}
+	return &asker{flags: newDescribeFlags(&getFlags{target: t})}
 }
 
 // ask returns what a command writes.
@@ -145,10 +143,7 @@ func (s *instanceSource) Describe(ctx context.Context, module string) (string, e
 		if err != nil {
 			return err
 		}
-		if row, there := tui.Global(st); there {
-			st.Modules = append(slices.Clone(st.Modules), row)
-		}
-		m, err := findModule(st.Modules, module)
+		m, err := findDescribed(st, module)
 		if err != nil {
 			return err
 		}
