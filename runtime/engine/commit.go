@@ -327,7 +327,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 	}
 	call, work := r.call(), r.work()
 	delete(e.pending, call.Run)
-	allowed := r.allowed()
+	allowed, again := r.allowed(), s.Why() == err.Error()
 	h.subjects.Fail(s, err.Error(), allowed)
 	h.failures++
 	level, then := builtins.LevelError, ""
@@ -340,6 +340,9 @@ func (e *Engine) runFailed(r *asked, err error) {
 	case failed != nil && failed.Permanent:
 		h.lane.AwaitChange(work)
 		then = "not tried again before something changes"
+		if h.gen.Controller != nil && again { // what has changed, such as the status of this failure, was of no help
+			level = builtins.LevelDebug
+		}
 	default:
 		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
 		delay := backoff.Delay(work.Attempt, e.opts.Jitter())

@@ -202,3 +202,44 @@ func TestAFailureDelaysNoOtherLook(t *testing.T) {
 		}
 	}
 }
+
+// A controller that fails for good in the same way again has one line in the log: its own status, which says so,
+// brings it a second run. Another failure has its own, and so has the same one after a success.
+func TestAFailureForGoodOfAControllerIsSaidOnce(t *testing.T) {
+	h := eachHook("a", false)
+	h.Controller = &builtins.ControllerDecl{}
+	w := newWorld(t, mod("web", isOn(), h))
+	w.objects["x"] = Object{Name: "x"}
+	var fails error = &builtins.FailError{Msg: "the host is taken", Permanent: true}
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, fails }
+	lines := map[builtins.Level]int{}
+	w.told = func(a Action) {
+		if a, is := a.(Note); is && strings.Contains(a.Message, "(not tried again before something changes)") {
+			lines[a.Level]++
+		}
+	}
+	want := func(errs, rest int) {
+		t.Helper()
+		if lines[builtins.LevelError] != errs || lines[builtins.LevelDebug] != rest {
+			t.Errorf("%v, want %d errors and %d lines for debugging", lines, errs, rest)
+		}
+	}
+	w.start()
+	want(1, 0)
+	for range 2 {
+		w.happens("modified", "x")
+		w.advance(time.Minute)
+	}
+	want(1, 2)
+	fails = &builtins.FailError{Msg: "the image is wrong", Permanent: true}
+	w.happens("modified", "x")
+	w.advance(time.Minute)
+	want(2, 2)
+	fails = nil
+	w.happens("modified", "x")
+	w.advance(time.Minute)
+	fails = &builtins.FailError{Msg: "the image is wrong", Permanent: true}
+	w.happens("modified", "x")
+	w.advance(time.Minute)
+	want(3, 2)
+}

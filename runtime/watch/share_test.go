@@ -191,3 +191,39 @@ func TestOwnWritesAreFilteredOnce(t *testing.T) {
 	f.nothing()
 	f.snapshot("w", `["2"]`)
 }
+
+// What has runs of its own for each object hears last of it: all else that sees the object has been told before.
+func TestRunsForEachObjectAreToldLast(t *testing.T) {
+	f := newFixture(t)
+	each := configMaps("each")
+	each.Each = true
+	f.manager.Start(each)
+	f.await("each synced served=true")
+	for i := range 3 {
+		other := configMaps(fmt.Sprint("other", i))
+		other.FilterID = other.ID
+		f.manager.Start(other)
+		f.await(other.ID + " synced served=true")
+	}
+	for i := range 10 {
+		name := fmt.Sprint("x", i)
+		f.api.Put(configMap("a", name, "1"))
+		deadline := time.Now().Add(time.Minute)
+		for {
+			f.mu.Lock()
+			lines := slices.Clone(f.lines)
+			f.mu.Unlock()
+			if len(lines) < 4 && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			if last := lines[len(lines)-1]; len(lines) != 4 || !strings.HasPrefix(last, "each added a/"+name) {
+				t.Fatalf("told %q", lines)
+			}
+			break
+		}
+		f.mu.Lock()
+		f.lines = nil
+		f.mu.Unlock()
+	}
+}

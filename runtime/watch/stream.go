@@ -348,8 +348,14 @@ func (s *stream) showFilter(v *view, tell []*subscription) []*subscription {
 	return tell
 }
 
+// flush tells the subscriptions what they have to hear. Those whose objects have their own runs hear last: such a run
+// then begins when all else that sees its object is known, and not once before and once after.
 func flush(subs []*subscription) {
-	for _, sub := range subs {
-		sub.flush()
+	for _, last := range []bool{false, true} {
+		for _, sub := range subs {
+			if sub.spec.Each == last {
+				sub.flush()
+			}
+		}
 	}
 }
