@@ -201,7 +201,9 @@ func driftLines(objects []status.Drifted) (lines []string) {
 				line += ": " + strings.Join(o.Fields, ", ")
 			}
 		}
-		lines = append(lines, line)
+		if lines = append(lines, line); o.Remedy != "" {
+			lines = append(lines, "  "+o.Remedy)
+		}
 	}
 	return lines
 }

@@ -104,10 +104,11 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	return s, nil
 }
 
-// limit has Helm send nothing that the target may not hold, and label what it sends.
+// limit has Helm send nothing that the target may not hold, leave to others what the target does, and label what it sends.
 func (s *session) limit(t Target) {
 	c := s.cfg.KubeClient.(*client)
 	c.limit = func(list kube.ResourceList) error { return s.m.limitList(t, list) }
+	c.ignore = t.Ignore
 	if t.IgnoreDrift {
 		return
 	}

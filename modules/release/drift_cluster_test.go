@@ -45,6 +45,11 @@ func TestDriftOverWritesReal(t *testing.T) {
 	testDriftOverWrites(t, w)
 }
 
+func TestDriftLeftReal(t *testing.T) {
+	w, _ := newRealDrift(t)
+	testDriftLeft(t, w)
+}
+
 func TestRepairOfADeletedKindReal(t *testing.T) {
 	t.Parallel()
 	w, f := newRealDrift(t)

@@ -62,6 +62,11 @@ func TestDriftOverWritesSimulated(t *testing.T) {
 	testDriftOverWrites(t, w)
 }
 
+func TestDriftLeftSimulated(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	testDriftLeft(t, w)
+}
+
 // The objects of a release are known after each write, and after a start without a request.
 func TestObjectsOfReleasesAreKnown(t *testing.T) {
 	w, f := newSimulatedDrift(t)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/starling-operator/starling/modules/release/owned"
 )
 
 // getter gives Helm its clients: each action's own transport, and the discovery
@@ -63,6 +65,8 @@ type client struct {
 	// sent takes the objects of the release as the API server has answered, and as they were
 	// sent; nil: nobody does.
 	sent func(list kube.ResourceList, wanted []*unstructured.Unstructured)
+	// ignore is what others have of objects that are there.
+	ignore []owned.Ignore
 }
 
 // Create makes objects.
@@ -84,7 +88,7 @@ func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 		return &kube.Result{}, err
 	}
 	list, wanted := ofRelease(target)
-	res, err := c.Client.UpdateThreeWayMerge(original, target, force)
+	res, err := c.update(original, target, force)
 	if err == nil && c.sent != nil && len(list) > 0 {
 		c.sent(list, wanted)
 	}

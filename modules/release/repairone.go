@@ -177,7 +177,7 @@ func (r *repair) merge(client dynamic.ResourceInterface, s stored, now *unstruct
 	var last []byte
 	for tries := 0; ; tries++ {
 		want = s.obj.DeepCopy()
-		owned.Keep(want.Object, now.Object, paths)
+		owned.Leave(s.obj.DeepCopy().Object, want.Object, now.Object, paths)
 		patch, kind, err := threeWay(s, want, now)
 		if err != nil {
 			return nil, nil, err
@@ -216,7 +216,8 @@ func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructu
 // write cannot be applied, such as those that name a port twice: the error says so.
 func (r *repair) own(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path) (*unstructured.Unstructured, error) {
 	want := s.obj.DeepCopy()
-	owned.Keep(want.Object, nil, paths)
+	owned.Leave(s.obj.DeepCopy().Object, want.Object, live.Object, paths)
+	owned.Keep(want.Object, nil, owned.Apart(live.GetManagedFields(), paths))
 	want.SetUID(live.GetUID())
 	data, err := want.MarshalJSON()
 	if err != nil {

@@ -65,9 +65,9 @@ func drift(objects []Drifted) string {
 	for _, o := range objects {
 		switch {
 		case o.Contested && len(o.By) > 0:
-			return "contested by " + line(o.By[0])
+			return line("contested by " + o.By[0] + " in " + o.Contest())
 		case o.Contested:
-			return "contested"
+			return line("contested in " + o.Contest())
 		case o.Missing:
 			missing++
 		default:

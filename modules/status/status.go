@@ -4,7 +4,10 @@
 // content of Secrets.
 package status
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Status is the whole answer of one instance.
 type Status struct {
@@ -159,6 +162,18 @@ type Drifted struct {
 	// Fields are the paths of those that are contested, the one that was changed last first; none: the object as a
 	// whole, or nobody knows which.
 	Fields []string `json:"fields,omitempty"`
+	// Remedy says, for people, how to end the contest; "" where there is none.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Contest is what is contested of an object, as module(ignore=) names it: "Deployment/web spec.replicas".
+func (d Drifted) Contest() string {
+	kind, name, _ := strings.Cut(d.Object, " ")
+	what := kind + "/" + name[strings.LastIndexByte(name, '/')+1:]
+	if len(d.Fields) > 0 {
+		what += " " + d.Fields[0]
+	}
+	return what
 }
 
 // Release is a Helm release.

@@ -12,10 +12,10 @@ func TestTheLineThatLeavesAnObject(t *testing.T) {
 	web := effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	fields := []string{"spec.replicas", `metadata.annotations["a.io/x"]`}
 	for want, contests := range map[string][]contest{
-		`. End the other writer, or leave it to that with module(ignore = ["Deployment/web"]). To leave one field alone, write its path after the name`: {{Ref: web}},
-		`. End the other writer, or leave it to that with module(ignore = ["Deployment/web spec.replicas", "Deployment/web metadata.annotations[\"a.io/x\"]"])`: {
+		`End the other writer, or leave it to that with module(ignore = ["Deployment/web"]). To leave one field alone, write its path after the name`: {{Ref: web}},
+		`End the other writer, or leave it to that with module(ignore = ["Deployment/web spec.replicas", "Deployment/web metadata.annotations[\"a.io/x\"]"])`: {
 			{web, repairs.Contest{Fields: fields}}},
-		`. End the other writer, or leave it to that with module(ignore = ["Deployment/web", "Deployment/web", "Deployment/web"]); 1 more: starling describe module. To leave one field alone, write its path after the name`: {
+		`End the other writer, or leave it to that with module(ignore = ["Deployment/web", "Deployment/web", "Deployment/web"]); 1 more: starling describe module. To leave one field alone, write its path after the name`: {
 			{Ref: web}, {Ref: web}, {Ref: web}, {Ref: web}},
 	} {
 		if got := leaveIt(contests); got != want {

@@ -83,8 +83,8 @@ func contestedBy(contests []contest) string {
 // mostIgnores is how many parts of the list the line of leaveIt shows.
 const mostIgnores = 3
 
-// leaveIt is the line that leaves what is contested of a release to others: fields, or the objects as a whole where
-// these are too many for one line.
+// leaveIt says how to leave what is contested of a release to others: fields, or the objects as a whole where these are
+// too many for one line.
 func leaveIt(contests []contest) string {
 	var objects, fields []string
 	whole := false
@@ -105,7 +105,7 @@ func leaveIt(contests []contest) string {
 	if n := len(fields) - mostIgnores; n > 0 {
 		fields, more = fields[:mostIgnores], fmt.Sprintf("; %d more: starling describe module", n)
 	}
-	text := fmt.Sprintf(". End the other writer, or leave it to that with module(ignore = [%s])%s", strings.Join(fields, ", "), more)
+	text := fmt.Sprintf("End the other writer, or leave it to that with module(ignore = [%s])%s", strings.Join(fields, ", "), more)
 	if whole {
 		text += ". To leave one field alone, write its path after the name"
 	}

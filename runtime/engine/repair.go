@@ -116,7 +116,7 @@ func (e *Engine) repaired(a asked, in Repaired) {
 		}
 	}
 	if len(contests) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + leaveIt(contests)})
+		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + ". " + leaveIt(contests)})
 	}
 }
 
@@ -152,7 +152,7 @@ func (e *Engine) driftStatus(m *module) []status.Drifted {
 	for _, o := range m.repairs.Objects() {
 		d := status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By}
 		if c, is := m.repairs.Contested(o.Ref, e.now); is {
-			d.Contested, d.Fields = true, c.Fields
+			d.Contested, d.Fields, d.Remedy = true, c.Fields, leaveIt([]contest{{o.Ref, c}})
 			if d.By = nil; c.By != "" { // others may have written other fields later
 				d.By = append([]string{c.By}, slices.DeleteFunc(slices.Clone(o.By), func(by string) bool { return by == c.By })...)
 			}
@@ -165,7 +165,7 @@ func (e *Engine) driftStatus(m *module) []status.Drifted {
 			continue
 		}
 		c, _ := m.repairs.Contested(k, e.now)
-		d := status.Drifted{Object: k.String(), Contested: true, Fields: c.Fields}
+		d := status.Drifted{Object: k.String(), Contested: true, Fields: c.Fields, Remedy: leaveIt([]contest{{k, c}})}
 		if c.By != "" {
 			d.By = []string{c.By}
 		}

@@ -266,7 +266,7 @@ func TestIgnoreEndsAContest(t *testing.T) {
 			shown := func() {
 				t.Helper()
 				d := w.module("web").Drifted
-				if len(d) != 1 || !d[0].Contested || !slices.Equal(d[0].Fields, []string{"spec.replicas"}) || d[0].By[0] != "argo" {
+				if len(d) != 1 || !d[0].Contested || !slices.Equal(d[0].Fields, []string{"spec.replicas"}) || d[0].By[0] != "argo" || !strings.HasSuffix(want, ". "+d[0].Remedy) {
 					t.Errorf("drifted: %+v", d)
 				}
 			}

@@ -158,6 +158,9 @@ func drifted(m status.Module) metav1.Condition {
 	if n := len(m.Drifted) - 1; n > 0 {
 		text = fmt.Sprintf("%s; and %d more differ: starling get module %s", text, n, m.Name)
 	}
+	if first.Remedy != "" {
+		text += ". " + first.Remedy
+	}
 	return condition("Drifted", true, reason, text)
 }
 

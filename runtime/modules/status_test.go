@@ -170,7 +170,7 @@ func TestEvents(t *testing.T) {
 	healed := web(status.ModuleReady, 1)
 	healed.Repair = RepairOf([]effect.Ref{{Kind: "ConfigMap", Namespace: "apps", Name: "web"}, {Kind: "Secret", Namespace: "apps", Name: "web"}}, noon)
 	contested := healed
-	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", By: []string{"argo"}, Contested: true, Fields: []string{"data.text"}}, {Object: "Secret apps/web"}}
+	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", By: []string{"argo"}, Contested: true, Fields: []string{"data.text"}, Remedy: "End it"}, {Object: "Secret apps/web"}}
 	for _, f := range []Facts{healed, healed, contested, contested, web(status.ModuleReady, 1)} {
 		next := statusOf("ops/starling", f, 1, s, noon)
 		for _, e := range eventsOf(s, next) {
@@ -179,7 +179,7 @@ func TestEvents(t *testing.T) {
 		s = next
 	}
 	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more were put right\n"+
-		"Contested: ConfigMap apps/web is contested by argo in data.text; and 1 more differ: starling get module web"; got != want {
+		"Contested: ConfigMap apps/web is contested by argo in data.text; and 1 more differ: starling get module web. End it"; got != want {
 		t.Errorf("Events\n%s\nwant\n%s", got, want)
 	}
 	if got := eventsOf(nil, statusOf("ops/starling", web(status.ModuleReady, 7), 1, nil, noon)); len(got) > 0 {

@@ -30,13 +30,15 @@ type handover struct {
 	// last is the last field of the path.
 	last                 string
 	manager, subresource string
+	// where is a field of objects of which the controller takes the other one over; "": of all.
+	where string
 }
 
 var handovers = []handover{
 	// A HorizontalPodAutoscaler writes the subresource scale.
-	{Path{{Field: "spec"}, {Field: "replicas"}}, fieldpath.MakePathOrDie("spec", "replicas"), "replicas", "kube-controller-manager", "scale"},
+	{Path{{Field: "spec"}, {Field: "replicas"}}, fieldpath.MakePathOrDie("spec", "replicas"), "replicas", "kube-controller-manager", "scale", ""},
 	// The rules of a ClusterRole with an aggregationRule.
-	{Path{{Field: "rules"}}, fieldpath.MakePathOrDie("rules"), "rules", "clusterrole-aggregation-controller", ""},
+	{Path{{Field: "rules"}}, fieldpath.MakePathOrDie("rules"), "rules", "clusterrole-aggregation-controller", "", "aggregationRule"},
 }
 
 // The last byte of a digest says who owns the field of a handover, the others stand for all other

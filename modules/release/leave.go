@@ -1,0 +1,102 @@
+package release
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// update is Helm's Update, object by object: each that others have a part of is read just before Helm merges it, and
+// loses that part on both sides of the merge. Errors and deletions are as Helm has them.
+func (c *client) update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+	all := &kube.Result{}
+	var failed []string
+	for _, info := range target {
+		was := original.Get(info)
+		if was == nil {
+			was = info // as Helm takes an object that it takes over
+		}
+		if err := c.leave(was, info); err != nil {
+			return all, err
+		}
+		res, err := c.Client.UpdateThreeWayMerge(kube.ResourceList{was}, kube.ResourceList{info}, force)
+		all.Created, all.Updated = append(all.Created, res.Created...), append(all.Updated, res.Updated...)
+		if err != nil && len(res.Updated) == 0 { // it could not be read or made
+			return all, err
+		}
+		if err != nil {
+			failed = append(failed, err.Error())
+		}
+	}
+	if len(failed) > 0 {
+		return all, errors.New(strings.Join(failed, " && "))
+	}
+	res, err := c.Client.UpdateThreeWayMerge(original.Difference(target), nil, force)
+	all.Deleted = res.Deleted
+	return all, err
+}
+
+// leave takes out of a merge what others have of an object that is there.
+func (c *client) leave(was, info *resource.Info) error {
+	want, is := info.Object.(*unstructured.Unstructured)
+	before, known := was.Object.(*unstructured.Unstructured)
+	paths, all := owned.Ignored(c.ignore, info.Mapping.GroupVersionKind.Kind, info.Name)
+	if !is || !known || !all && len(paths) == 0 && !owned.HasHandovers(before.Object, want.Object) {
+		return nil
+	}
+	live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	now, is := live.(*unstructured.Unstructured)
+	if err != nil || !is {
+		return err // Helm's own read would fail, too
+	}
+	if all {
+		onlyNames(want)
+		onlyNames(before)
+		return nil
+	}
+	want.Object, before.Object = plainSecret(want.Object), plainSecret(before.Object)
+	had := before.Object
+	if was == info { // nothing of it is known
+		had = map[string]any{}
+	}
+	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(now.GetManagedFields(), before.Object, want.Object)...)
+	owned.Leave(had, want.Object, now.Object, paths)
+	return nil
+}
+
+// onlyNames leaves of an object what it is called, and what says whose it is and whether it stays.
+func onlyNames(u *unstructured.Unstructured) {
+	only := func(all map[string]string, is func(string) bool) (some map[string]string) {
+		for key, v := range all {
+			if is(key) {
+				if some == nil {
+					some = map[string]string{}
+				}
+				some[key] = v
+			}
+		}
+		return some
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(u.GroupVersionKind())
+	out.SetNamespace(u.GetNamespace())
+	out.SetName(u.GetName())
+	out.SetLabels(only(u.GetLabels(), func(key string) bool {
+		return slices.Contains([]string{effect.ReleasedByLabel, "app.kubernetes.io/managed-by"}, key)
+	}))
+	out.SetAnnotations(only(u.GetAnnotations(), func(key string) bool {
+		return strings.HasPrefix(key, "meta.helm.sh/") || strings.HasPrefix(key, "helm.sh/")
+	}))
+	u.Object = out.Object
+}
