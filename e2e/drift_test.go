@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,4 +155,155 @@ func TestIgnoredNoMore(t *testing.T) {
 			f.waitRevision(f.ns, "web", 1)
 		})
 	}
+}
+
+// A field that another one writes again and again is named, with the line that leaves it to that one. With that line in
+// module.star no upgrade writes it, also when it leaves the chart, and no plan shows it; without the line it is the
+// chart's again. Replicas of an autoscaler are left by an upgrade without a line.
+func TestUpgradesLeaveAField(t *testing.T) {
+	t.Parallel()
+	tree := func(options, replicas string) map[string]string {
+		return trees(mirror("web", "module(enabled = True"+options+")\n"), map[string]string{"web/templates/deployment.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  ` + replicas + `
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {text: "{{ .Values.text }}"}}
+    spec:
+      nodeSelector: {there-is-no: such-node}
+      containers: [{name: web, image: "web:1"}]
+`})
+	}
+	f := newFixture(t, tree("", "replicas: 2"), driftingRole())
+	f.start()
+	f.waitReady()
+	deployments := shared.Client.AppsV1().Deployments(f.ns)
+	scale := func(manager string, n int) {
+		patch := fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, n)
+		if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "scale"); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 0; ; n++ {
+			scale("autoscaler", 4+n%2)
+			select {
+			case <-stop:
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+	var remedy string
+	const line = `module(ignore = ["Deployment/web spec.replicas"])`
+	f.eventually("the field is contested", func() error {
+		m, err := f.module("web")
+		if err != nil {
+			return err
+		}
+		if m.Drift() != "contested by autoscaler in Deployment/web spec.replicas" {
+			return fmt.Errorf("it is %q", m.Drift())
+		}
+		remedy = m.Drifted[0].Remedy
+		return nil
+	})
+	if want := "End the other writer, or leave it to that with " + line; remedy != want {
+		t.Errorf("the remedy is %q", remedy)
+	}
+	if out, err := f.process.Command(t.Context(), "describe", "module", "web"); err != nil || !strings.Contains(out, "\n    "+remedy+"\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+
+	ignore := ", " + strings.TrimSuffix(strings.TrimPrefix(line, "module("), ")")
+	f.write(tree(ignore, "replicas: 2"))
+	f.eventually("the contest is over", func() error {
+		m, err := f.module("web")
+		if err == nil && len(m.Drifted) > 0 {
+			err = fmt.Errorf("%+v", m.Drifted)
+		}
+		return err
+	})
+	// seen are the replicas that the Deployment has until the end of what is done.
+	seen := func(what string, do func(), want ...int32) {
+		t.Helper()
+		f.eventually("a number of the other writer", func() error {
+			d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+			if err == nil && !slices.Contains(want, *d.Spec.Replicas) {
+				err = fmt.Errorf("it is %d", *d.Spec.Replicas)
+			}
+			return err
+		})
+		w, err := deployments.Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, over := 0, make(chan struct{})
+		go func() {
+			defer close(over)
+			for e := range w.ResultChan() {
+				if d, is := e.Object.(*appsv1.Deployment); is {
+					if events++; !slices.Contains(want, *d.Spec.Replicas) {
+						t.Errorf("%s: %d replicas, by %+v", what, *d.Spec.Replicas, d.ManagedFields)
+					}
+				}
+			}
+		}()
+		do()
+		time.Sleep(time.Second)
+		w.Stop()
+		<-over
+		if events == 0 {
+			t.Errorf("%s: nothing is seen", what)
+		}
+	}
+	upgraded := func(revision int, text string) {
+		t.Helper()
+		f.waitRevision(f.ns, "web", revision)
+		d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil || d.Spec.Template.Annotations["text"] != text {
+			t.Errorf("%v, %v", d, err)
+		}
+	}
+	seen("an upgrade", func() {
+		f.configure(map[string]string{"web": "text: second"})
+		upgraded(2, "second")
+	}, 4, 5)
+	f.nothingToPlan()
+	seen("an upgrade with another number", func() {
+		f.write(tree(ignore, "replicas: 3"))
+		upgraded(3, "second")
+	}, 4, 5)
+	seen("an upgrade without the field", func() {
+		f.write(tree(ignore, ""))
+		upgraded(4, "second")
+	}, 4, 5)
+	close(stop)
+	<-stopped
+	seen("an upgrade with the field once more", func() {
+		f.write(tree(ignore, "replicas: 2"))
+		scale("autoscaler", 5)
+		scale("autoscaler", 4)
+		upgraded(5, "second")
+	}, 4, 5)
+
+	f.write(tree("", "replicas: 2"))
+	f.eventually("the field is the chart's", func() error {
+		d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && *d.Spec.Replicas != 2 {
+			err = fmt.Errorf("it is %d", *d.Spec.Replicas)
+		}
+		return err
+	})
+	f.waitRevision(f.ns, "web", 5)
+
+	scale("kube-controller-manager", 4)
+	seen("an upgrade beside an autoscaler", func() {
+		f.configure(map[string]string{"web": "text: third"})
+		upgraded(6, "third")
+	}, 4)
+	f.nothingToPlan()
 }

@@ -147,3 +147,17 @@ func TestTextsFromTheClusterAreTame(t *testing.T) {
 		t.Errorf("got %q", out.String())
 	}
 }
+
+// The cell names the field of a contest as module(ignore=) does.
+func TestTheCellOfAContest(t *testing.T) {
+	for want, d := range map[string]Drifted{
+		"contested by argo in Deployment/web spec.replicas": {Object: "Deployment shop/web", Contested: true, By: []string{"argo", "kubectl"}, Fields: []string{"spec.replicas", "spec.paused"}},
+		"contested by argo in ClusterRole/web":              {Object: "ClusterRole web", Contested: true, By: []string{"argo"}},
+		"contested in ConfigMap/web data.text":              {Object: "ConfigMap shop/web", Contested: true, Fields: []string{"data.text"}},
+	} {
+		m := Module{Drifted: []Drifted{{Object: "Secret shop/web", Missing: true}, d}}
+		if got := m.Drift(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

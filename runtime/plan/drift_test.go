@@ -104,6 +104,7 @@ func TestDrift(t *testing.T) {
 		name   string
 		meddle func(*sim.World) error
 		want   []string // nil: no drift
+		not    string   // what is not in the plan
 		files  map[string]string
 		decl   string
 	}{
@@ -155,6 +156,11 @@ func TestDrift(t *testing.T) {
 			name: "what an upgrade puts right", meddle: patch(nodes, `{"data": {"color": "blue"}}`), files: map[string]string{"web/values.yaml": "color: green\n"},
 			want: []string{`~ data.color: "blue" -> "green"`, "1 to upgrade, 0 to uninstall.\n"},
 		},
+		{
+			name: "what an upgrade leaves", decl: `ignore = ["Deployment/web spec.replicas"]`, meddle: patch(deployment, `{"spec": {"replicas": 5}}`),
+			files: map[string]string{"web/values.yaml": "color: green\n"}, not: "Deployment",
+			want: []string{`~ data.color: "red" -> "green"`, "1 to upgrade, 0 to uninstall.\n"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			module := strings.Replace(webModule, "installs = [", `installs = [grant("rbac.authorization.k8s.io/v1", "ClusterRole"), `, 1)
@@ -176,6 +182,9 @@ func TestDrift(t *testing.T) {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q is not in\n%s", want, text)
 				}
+			}
+			if tt.not != "" && strings.Contains(text, tt.not) {
+				t.Errorf("%q is in\n%s", tt.not, text)
 			}
 			if p.Failed() || p.Changes() != (tt.files != nil) || p.Drifted() != (tt.want != nil && tt.files == nil) || len(p.Warnings) > 0 {
 				t.Errorf("changes: %v, drift: %v\n%s", p.Changes(), p.Drifted(), text)
