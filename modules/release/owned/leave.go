@@ -11,9 +11,9 @@ import (
 
 // Leave changes both sides of a merge, the manifest of before and the one that is wanted, so that the merge leaves live
 // as it is at the paths: a field that live has keeps its value, also one that want has no more, and one that somebody
-// has taken away stays so. What is new in live takes what want says: an element of a list that live does not have, and a
-// field that neither live nor was has. In maps both sides lose the field, so that a change of live after the read is
-// left alone, too. Lists may be written as a whole: want gets the value of live there.
+// has taken away stays so. The merge takes from want an element of a list that live does not have, and a field that
+// neither live nor was has. In maps both sides lose the field, so that a change of live after the read is left alone,
+// too. Lists may be written as a whole: want gets the value of live there.
 func Leave(was, want, live map[string]any, paths []Path) {
 	for _, p := range paths {
 		leave(was, want, live, p, false)
