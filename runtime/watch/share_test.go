@@ -192,7 +192,7 @@ func TestOwnWritesAreFilteredOnce(t *testing.T) {
 	f.snapshot("w", `["2"]`)
 }
 
-// What has runs of its own for each object hears last of it: all else that sees the object has been told before.
+// A watch whose objects have their own runs hears last of an object: all others that see it have heard before.
 func TestRunsForEachObjectAreToldLast(t *testing.T) {
 	f := newFixture(t)
 	each := configMaps("each")
