@@ -77,7 +77,7 @@ type Fetched struct {
 
 // The parameters of all requests, and of those that are made in the run.
 func httpParams() (url, headers, timeout, ca Param) {
-	return Param{Name: "url", Type: TypeSecretText, Doc: "An http or https URL, whose host module(http = […]) lists. A secret one is shown by its host alone."},
+	return Param{Name: "url", Type: TypeSecretText, Doc: "An http or https URL, whose host module(http = […]) lists. A secret one is shown by its host alone, and not at all while the host is not listed."},
 		Param{Name: "headers", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Headers, each a text or a secret."},
 		Param{Name: "timeout", Type: TypeDuration, Default: `"10s"`, Keyword: true, Doc: "How long the request and its answer may take, at most 5m."},
 		Param{Name: "ca", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "Certificates in PEM to trust instead of the system's."}
