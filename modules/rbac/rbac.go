@@ -207,7 +207,7 @@ func (b *builder) own() {
 	s.add(Rule{Resource: "pods", Verbs: []string{"list", "patch"}, Why: []string{"a label that says which pod leads"}})
 	s.add(Rule{Resource: "configmaps", Verbs: []string{"create"}, Why: []string{"which releases there are"}})
 	s.add(Rule{Resource: "configmaps", Names: []string{name + "-releases"}, Verbs: []string{"get", "patch"}, Why: []string{"which releases there are"}})
-	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{name}, Verbs: []string{"get"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
+	s.add(Rule{Group: "apps", Resource: "deployments", Names: []string{name}, Verbs: []string{"get"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used", "whether a rollout is under way"}})
 	s.add(Rule{Resource: "events", Verbs: []string{"get", "create", "patch"}, Why: []string{"an Event when a new module tree, or the user's ConfigMap, cannot be used"}})
 	s.add(Rule{Resource: "secrets", Verbs: []string{"list", "watch", "create", "patch", "delete"}, Why: []string{"what hooks keep"}})
 }

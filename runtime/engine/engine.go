@@ -149,6 +149,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.start(in)
 	case Kept:
 		e.followKept(in)
+	case Stays:
+		e.stay(in.Until)
 	case Reload:
 		e.reload(in)
 	case Config:
@@ -211,7 +213,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 }
 
 func (e *Engine) start(in Start) {
-	e.gen = in.Generation.Whole()
+	e.gen, e.globals.Stays = in.Generation.Whole(), in.Stays
 	e.adopt(in)
 	if in.Standby {
 		e.numberStandby()

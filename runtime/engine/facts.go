@@ -20,6 +20,7 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		ConfigKnown: e.config.Known() && (m.started || m.verdict.Is != verdicts.Undecided || !e.config.Asking(m.name)),
 		Global:      e.globals,
 
+		Renamed:        e.renamed(m),
 		LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
@@ -50,6 +51,12 @@ func (e *Engine) goneness(m *module) verdicts.Gone {
 		return verdicts.Busy
 	}
 	return verdicts.Nothing
+}
+
+// renamed says whether a release of the module has another name or namespace than its tree says.
+func (e *Engine) renamed(m *module) bool {
+	own := m.ref(e.opts.Namespace)
+	return slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != own })
 }
 
 func (m *module) extent() verdicts.There {
@@ -164,11 +171,13 @@ func (e *Engine) paused(name string) bool {
 // globalState says which first run of a global hook modules wait for, and names the first hook that
 // was tried and has never succeeded.
 func (e *Engine) globalState() (out verdicts.Global) {
+	out.Stays = e.globals.Stays
 	if e.global.broken != "" {
-		return verdicts.Global{Failing: "global: " + e.global.broken}
+		out.Failing = "global: " + e.global.broken
+		return out
 	}
 	if e.standsBy() {
-		return verdicts.Global{} // what global hooks have set is kept, and no run is waited for
+		return out // what global hooks have set is kept, and no run is waited for
 	}
 	first := func(h *hook) {
 		if out.Pending == "" {

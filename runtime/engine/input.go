@@ -35,7 +35,13 @@ type Start struct {
 	// Standby says that another process holds the Lease: see standby.go. Such an engine
 	// never leads; the one that does begins with another Start.
 	Standby bool
+	// Stays is Until of [Stays], from the beginning.
+	Stays string
 }
+
+// Stays says that the tree takes nothing away for now, because another process may have a newer one. Until says for
+// people what ends that, and why it is so; empty: it takes away again. Users switch modules off all the same.
+type Stays struct{ Until string }
 
 // Kept is all that is kept of a module now, for an engine that stands by: it takes the place of what
 // was kept of it before.
@@ -281,6 +287,7 @@ type SetsRemoved struct {
 
 func (Start) input()           {}
 func (Kept) input()            {}
+func (Stays) input()           {}
 func (Reload) input()          {}
 func (Config) input()          {}
 func (Reconcile) input()       {}

@@ -15,8 +15,8 @@ import (
 // readKept takes over what an earlier process has kept for the module. A hook that is gone
 // has taken its layer and its state away; what cannot be read counts as gone, too: its hook
 // will set it again. Keys of a kind that this version does not know stay: a newer one, which may
-// lead again, has kept them.
-func (m *module) readKept() error {
+// lead again, has kept them. So do keys of hooks that a newer tree may have, while the tree takes nothing away.
+func (e *Engine) readKept(m *module) error {
 	var errs []error
 	for key, data := range m.store.All() {
 		known, err := m.readKey(key, data)
@@ -24,7 +24,7 @@ func (m *module) readKept() error {
 			errs = append(errs, fmt.Errorf("what was kept as %s cannot be read: %w", key, err))
 		}
 		// While the module does not load, the hook may be in a file that cannot be read for now.
-		if err != nil || !known && m.gen.Err == nil {
+		if err != nil || !known && m.gen.Err == nil && e.globals.Stays == "" {
 			m.store.Put(key, nil)
 		}
 	}

@@ -29,7 +29,7 @@ func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}, saveRetry),
 		}
 		h.module = m
-		return m, m.readKept()
+		return m, (&Engine{}).readKept(m)
 	}
 	if m, err := read("web", "replicas"); err == nil || len(m.layer(s))+len(m.store.Data()) > 0 {
 		t.Errorf("error is %v, the layer %v, kept %v", err, m.layer(s), m.store.Data())

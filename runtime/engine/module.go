@@ -128,7 +128,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		m.hooks = append(m.hooks, h)
 		m.byKey[gh.ID] = h
 	}
-	if err := m.readKept(); err != nil {
+	if err := e.readKept(m); err != nil {
 		e.note(builtins.LevelWarn, m, "", err.Error())
 	}
 	e.initValues(m)

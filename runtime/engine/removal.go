@@ -104,6 +104,19 @@ func (e *Engine) lookAtFolders() {
 	}
 }
 
+// stay notes until when the tree takes nothing away. Then modules that it lacks go as if they had left it now.
+func (e *Engine) stay(until string) {
+	if until == e.globals.Stays {
+		return
+	}
+	if e.globals.Stays = until; until == "" {
+		for _, m := range e.gone() {
+			m.absent(e.now, e.opts.Grace)
+		}
+	}
+	e.touchAll()
+}
+
 // elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
 // instance leaves it out.
 func (e *Engine) elsewhere(m *module) bool { return m.removed && e.gen.Elsewhere[m.name] }

@@ -48,9 +48,9 @@ func (e *Engine) renew(m *module, d draft) *change {
 	}
 	m.gen = d.gen
 	c := e.renewHooks(m, old)
-	if old.Err != nil {
-		// The kept state of hooks in files that did not load.
-		if err := m.readKept(); err != nil {
+	if old.Err != nil || e.globals.Stays != "" {
+		// The kept state of hooks in files that did not load, or that are in this tree now.
+		if err := e.readKept(m); err != nil {
 			e.note(builtins.LevelWarn, m, "", err.Error())
 		}
 	}

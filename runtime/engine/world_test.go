@@ -108,6 +108,7 @@ type world struct {
 	crds    []string // modules whose CRDs were applied
 	hollow  []string
 	values  map[string]any // of the next tree; nil: as before
+	stays   string         // what the next start says of it
 	lists   bool           // whether the next tree mentions global.enabledModules
 }
 
@@ -184,7 +185,7 @@ func (w *world) start() {
 	w.e = New(w.opts)
 	w.queue, w.wakeAt = nil, time.Time{}
 	w.in(Config{State: ConfigPresent})
-	in := Start{Generation: w.gen, Kept: w.kept, Installed: slices.Clone(w.installed), Sets: map[string][]string{}}
+	in := Start{Generation: w.gen, Kept: w.kept, Installed: slices.Clone(w.installed), Sets: map[string][]string{}, Stays: w.stays}
 	for _, manager := range w.sets {
 		module := effect.ManagerModule(manager)
 		in.Sets[module] = append(in.Sets[module], manager)

@@ -80,7 +80,7 @@ type action struct {
 
 // kinds are all inputs by their names.
 var kinds = []engine.Input{
-	engine.Start{}, engine.Kept{}, engine.Reload{}, engine.Config{}, engine.Reconcile{}, engine.RunNow{}, engine.WatchSynced{}, engine.WatchChanged{}, engine.WatchFailed{},
+	engine.Start{}, engine.Kept{}, engine.Stays{}, engine.Reload{}, engine.Config{}, engine.Reconcile{}, engine.RunNow{}, engine.WatchSynced{}, engine.WatchChanged{}, engine.WatchFailed{},
 	engine.Tick{}, engine.RunDone{}, engine.Requested{}, engine.Unheld{}, engine.Committed{}, engine.Evaluated{}, engine.SettingsChecked{},
 	engine.CRDsApplied{}, engine.Released{}, engine.Drift{}, engine.Repaired{}, engine.Uninstalled{}, engine.Saved{}, engine.SetsRemoved{}, engine.Sent{},
 }

@@ -22,6 +22,9 @@ import (
 // marksAnnotation is where a Lease carries them.
 const marksAnnotation = "starling.dev/marks"
 
+// treeAnnotation is where a Lease carries the digest of the module tree of the process that leads.
+const treeAnnotation = "starling.dev/tree"
+
 const (
 	// carriedAfter is how long a mark is under way before a renewal is written for it.
 	carriedAfter = 200 * time.Millisecond
@@ -90,6 +93,15 @@ func (m *Marks) hear(text string) {
 	defer m.mu.Unlock()
 	if m.led.IsZero() {
 		m.inherited = left.Unclean
+	}
+}
+
+// renew has a renewal be written now, if the Lease is held.
+func (m *Marks) renew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.write != nil {
+		go m.write()
 	}
 }
 
@@ -165,7 +177,8 @@ func (m *Marks) carry() string {
 type markedLeases struct {
 	coordination.LeasesGetter
 	marks *Marks
-	own   string // the name of this process as a holder
+	own   string        // the name of this process as a holder
+	tree  func() string // the digest of its tree
 	// met is set by a look at the Lease, until the next write of it: what it has carried then.
 	met *metMarks
 }
@@ -210,6 +223,7 @@ func (l *markedLease) Update(ctx context.Context, lease *coordinationv1.Lease, o
 	}
 	l.of.met = nil
 	lease = lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, treeAnnotation, l.of.tree())
 	delete(lease.Annotations, marksAnnotation)
 	if text := l.of.marks.carry(); text != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)

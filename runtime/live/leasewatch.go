@@ -27,6 +27,27 @@ type leaseSight struct {
 	at    time.Time             // when this version was first seen
 	out   *time.Timer           // set while it is held
 	over  bool                  // this process has the Lease
+	tree  string                // that of the process that leads, as it was last shown; "": none was
+	newer bool                  // it has become another one than that of this process
+}
+
+// compares notes which module tree the process that leads has, and which this process has. A tree that has come there
+// while this process was here is newer: this process began with its own one before.
+func (s *leaseSight) compares(tree, own string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tree == "" {
+		return
+	}
+	s.newer = tree != own && (s.newer || s.tree != "" && tree != s.tree)
+	s.tree = tree
+}
+
+// hadNewer says whether the process that led before had a newer tree than this one.
+func (s *leaseSight) hadNewer(own string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newer && s.tree != own
 }
 
 // sees notes what the watch shows now. A version is seen after it was written, so here the Lease does not run
@@ -152,6 +173,9 @@ func (d *Driver) lookAtLease() {
 	}
 	if lease != nil {
 		d.marks.hear(lease.Annotations[marksAnnotation])
+		if holderOf(lease) != d.identity { // else it is what this process has written as it took over
+			d.sight.compares(lease.Annotations[treeAnnotation], d.treeDigest())
+		}
 	}
 	d.holder.sees(holderOf(lease))
 	d.sight.sees(lease)

@@ -108,6 +108,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 		d.receive.Know(next)
 	}
 	d.marks.use(next)
+	d.marks.renew() // the Lease says which tree it is
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}

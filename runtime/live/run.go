@@ -155,7 +155,7 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 			d.o.Log.Debug().Msg("holds the lease")
 			d.metrics.leader.Set(1)
 			step(d.takeOver)
-			d.busy.Go(func() { d.begin(d.readStart) })
+			d.busy.Go(d.beginLeading)
 			d.busy.Go(func() { d.recorder.Run(d.work) })
 			d.busy.Go(d.showRole)
 			if d.o.ModuleObjects {
@@ -174,6 +174,22 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 			step(func() { ask(d.engine) })
 		}
 	}
+}
+
+// beginLeading has the engine that leads start, and tells it when its tree takes away what it lacks.
+func (d *Driver) beginLeading() {
+	began := time.Now()
+	var until string
+	var again func() string
+	d.begin(func() (engine.Start, error) {
+		var asks sync.WaitGroup
+		asks.Go(func() { until, again = d.stays(began) })
+		start, err := d.readStart()
+		asks.Wait()
+		start.Stays = until
+		return start, err
+	})
+	d.endStays(until, again)
 }
 
 // begin reads what earlier processes kept and lets the engine start.

@@ -24,6 +24,8 @@ type Facts struct {
 	Switch  values.Switch
 	Enabled Answer
 	Before  Before
+	// Renamed: a release of it has another name or namespace, and is uninstalled before the tree's own one is there.
+	Renamed bool
 	// LostUninstalls: a requirement that does not hold is an explicit no.
 	LostUninstalls bool
 	// Unlisted: it reads which modules are on, and that is not known yet.
@@ -93,10 +95,13 @@ func (b Before) Lost() string {
 	return ""
 }
 
-// Global is how far the global hooks are.
+// Global is what all modules go by: how far the global hooks are, and whether the tree counts.
 type Global struct {
 	Pending string // of them, that modules wait for, or ""
 	Failing string // a global hook that never succeeded, or ""
+	// Stays is until when nothing goes that the tree lacks or switches off, as another process may have a newer tree,
+	// and why; "": it goes.
+	Stays string
 }
 
 // Answer is what def enabled() says.

@@ -138,6 +138,10 @@ func decideOrder(f Facts) Verdict {
 		return v
 	case f.Paused:
 		return Verdict{Do: RunHooks}
+	case f.Renamed && f.Global.Stays != "":
+		v := hold(status.ModuleBlocked, true, "its release has another name or namespace; it stays as it is until "+f.Global.Stays)
+		v.Do = RunHooks
+		return v
 	}
 	return Verdict{Do: Install}
 }
@@ -213,6 +217,7 @@ func decideEnabled(f Facts) (v Verdict, stops bool) {
 // The reasons of modules that are not in the tree.
 const (
 	GoneReason      = "no longer in the module tree"
+	lackedReason    = "not in the module tree; it stays as it is until "
 	ElsewhereReason = "not one of --modules-selector: its release is given back, for another instance"
 	HollowReason    = "its folder holds nothing of a module: its release stays as it is"
 	pausedReason    = "; paused: its release stays as it is"
@@ -231,6 +236,8 @@ func decideGone(f Facts) Verdict {
 		v.State, v.Reason = status.ModulePaused, HollowReason
 	case f.Paused:
 		v.State, v.Reason = status.ModulePaused, v.Reason+pausedReason
+	case f.Global.Stays != "":
+		v.State, v.Reason = status.ModulePaused, lackedReason+f.Global.Stays
 	case f.NewBroken != "":
 		v.State = status.ModulePaused
 		v.Reason += fmt.Sprintf("; its release stays while module %s, of which nothing is there, is broken: it may be another name of it; mend or remove %[1]s", f.NewBroken)
@@ -248,7 +255,12 @@ func uninstalls(f Facts, why string) Verdict {
 		return hold(status.ModulePaused, true, why+pausedReason)
 	}
 	v := hold(status.ModuleOff, true, why)
-	v.Do = takesAway(f)
+	switch byUser := !f.Switch.On && f.Switch.Source == values.SourceConfig; {
+	case byUser || f.Global.Stays == "":
+		v.Do = takesAway(f)
+	case f.There != None:
+		v.Reason += "; it stays as it is until " + f.Global.Stays
+	}
 	return v
 }
 

@@ -97,6 +97,18 @@ func TestDecide(t *testing.T) {
 		{"not in the tree, paused", Facts{Gone: Nothing, There: Release, Paused: true}, status.ModulePaused, "stays", false, false, false, false},
 		{"another instance has it", Facts{Gone: Elsewhere, There: Release, Paused: true}, status.ModulePaused, ElsewhereReason, false, false, false, false},
 		{"an empty folder", Facts{Gone: Hollow, There: Release}, status.ModulePaused, HollowReason, false, false, false, false},
+		{"not in the tree, which takes nothing away", Facts{Gone: Nothing, There: Release, Global: Global{Stays: "noon"}}, status.ModulePaused, "not in the module tree; it stays as it is until noon", false, false, false, false},
+		{"off in the tree, which takes nothing away", on(func(f *Facts) {
+			f.Switch, f.There, f.Global.Stays = values.Switch{Explicit: true, Source: values.SourceTree}, Release, "noon"
+		}), status.ModuleOff, "webEnabled: false in values.yaml; it stays as it is until noon", false, false, false, false},
+		{"explicitly off while the tree takes nothing away", on(func(f *Facts) { f.Switch, f.There, f.Global.Stays = off, Release, "noon" }),
+			status.ModuleOff, "webEnabled: false in config", false, false, true, false},
+		{"enabled() disabled while the tree takes nothing away", on(func(f *Facts) {
+			f.Enabled, f.There, f.Global.Stays = Answer{Disabled, "not here"}, Release, "noon"
+		}), status.ModuleOff, "disabled: not here; it stays as it is until noon", false, false, false, false},
+		{"its release has another name while the tree takes nothing away", on(func(f *Facts) { f.Renamed, f.There, f.Global.Stays = true, Release, "noon" }),
+			status.ModuleBlocked, "its release has another name or namespace; it stays as it is until noon", true, false, false, false},
+		{"its release has another name", on(func(f *Facts) { f.Renamed, f.There = true, Release }), "", "", true, true, false, true},
 		{"it may have another name", Facts{Gone: Nothing, There: Release, NewBroken: "site"}, status.ModulePaused, "mend or remove site", false, false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,7 +138,7 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 			Key: "web", Broken: text(), Started: is(), There: There(one(3)), Paused: is(),
 			Switch:  values.Switch{On: is(), Explicit: is(), Source: []string{"config", values.SourceTree}[one(2)]},
 			Enabled: Answer{Says: Says(one(6))}, Before: Before{"db", Need(one(7))}, LostUninstalls: is(), Unlisted: is(),
-			ConfigKnown: is(), ConfigUnread: text(), Global: Global{text(), text()},
+			ConfigKnown: is(), ConfigUnread: text(), Global: Global{Pending: text(), Failing: text(), Stays: text()},
 			Gone: Gone(one(6)), NewBroken: text(),
 		}
 		if left > 0 {
@@ -135,11 +147,14 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 		v := Decide(f)
 		lost := f.LostUninstalls && f.Before.Lost() != "" && f.ConfigUnread == "" && f.Global == Global{}
 		saidNo := f.Broken == "" && f.ConfigKnown && (!f.Paused || f.There == None) && (!f.Switch.On && f.Switch.Explicit || f.Enabled.Says == Disabled || lost)
+		if f.Global.Stays != "" && (f.Switch.On || f.Switch.Source != values.SourceConfig) {
+			saidNo = false // the tree takes nothing away
+		}
 		switch f.Gone {
 		case Leaving:
 			saidNo = true // an uninstall that has begun goes on
 		case Nothing:
-			saidNo = !f.Paused && f.NewBroken == ""
+			saidNo = !f.Paused && f.NewBroken == "" && f.Global.Stays == ""
 		case Hollow, Moment, Busy:
 			saidNo = false
 		}
