@@ -350,3 +350,22 @@ func TestLostDocument(t *testing.T) {
 	}
 	c.end()
 }
+
+// A file has several URIs: what was shown under one that is not in use any more goes. A file of another machine has no
+// path here.
+func TestURIsOfAFile(t *testing.T) {
+	dir := addons(t)
+	c := begin(t, dir)
+	uri := c.edit(filepath.Join(dir, "web/hooks/count.star"), misspelt)
+	if found := c.diagnostics(uri); len(found) == 0 {
+		t.Fatal("no mistake")
+	}
+	other := strings.Replace(uri, "count.star", "%63ount.star", 1)
+	c.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{"uri": other, "version": 7, "text": misspelt}})
+	for p := c.next(); p.URI != uri || len(p.Diagnostics) > 0; p = c.next() {
+	}
+	c.end()
+	if path, err := pathOf("file://elsewhere/tmp/a.star"); err == nil {
+		t.Errorf("it is %s", path)
+	}
+}
