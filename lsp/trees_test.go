@@ -119,7 +119,7 @@ func TestCompletionOfManyNames(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "lib/many.star"), lib.String())
 	c := begin(t, dir)
-	uri := c.edit(filepath.Join(dir, "web/hooks/count.star"), "load(\"//lib/many.star\""+names.String()+")\nx = f\n")
+	uri := c.edit(filepath.Join(dir, "web/hooks/count.star"), "load(\"//lib/many.star\""+names.String()+")\nx = fn_1\n")
 	c.diagnostics(uri)
 	began := time.Now()
 	var got completionList
