@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"go.starlark.net/starlark"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,7 +163,8 @@ func (c *checker) example(m *generation.Module, e example, s *store.Store, looku
 		return
 	}
 	for _, warning := range made.Warnings {
-		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: %s", ref, warning), "")
+		u, _ := droppedField(s, e.Object, warning)
+		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: %s", ref, warning), u.hint())
 	}
 	for _, h := range m.Hooks {
 		if h.Controller == nil || h.Bindings[0].Watch.Kind != ref.Kind || groupOf(h.Bindings[0].Watch.APIVersion) != groupOf(ref.APIVersion) {
@@ -226,12 +228,12 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 			c.addError("examples", m.Name, err)
 			return
 		}
-		c.status(m, e, s, parent, told)
+		c.status(m, e, s, tell, parent, told)
 	}
 }
 
-// status looks at the fields that a controller gives the status of an object.
-func (c *checker) status(m *generation.Module, e example, s *store.Store, parent, fields map[string]any) {
+// status looks at the fields that tell gives the status of an object.
+func (c *checker) status(m *generation.Module, e example, s *store.Store, tell starlark.Callable, parent, fields map[string]any) {
 	ref := effect.RefOf(parent)
 	k, known := s.KindOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if !known {
@@ -246,7 +248,16 @@ func (c *checker) status(m *generation.Module, e example, s *store.Store, parent
 		return
 	}
 	for _, warning := range written.Warnings {
-		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: its status: %s", ref, warning), "")
+		u, unknown := droppedField(s, obj, warning)
+		if !unknown {
+			c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: its status: %s", ref, warning), "")
+			continue
+		}
+		at := e.File
+		if fn, is := tell.(*starlark.Function); is {
+			at = fn.Position().String()
+		}
+		c.addAt(Error, "examples", m.Name, at, fmt.Sprintf("%s has no field %s: the API server refuses it", ref.Kind, u.path), u.hint())
 	}
 }
 
@@ -276,7 +287,12 @@ func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store,
 		return
 	}
 	for _, warning := range made.Warnings {
-		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s", p.Name, warning), "")
+		u, unknown := droppedField(s, want, warning)
+		if !unknown {
+			c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s", p.Name, warning), "")
+			continue
+		}
+		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s has no field %s: the API server refuses it", p.Name, p.ID.Kind, u.path), u.hint())
 	}
 	for _, at := range otherForms("", want, made.Object) {
 		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server keeps %s, so the child looks changed at each look", p.Name, at), "write it as the API server keeps it")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -26,6 +28,34 @@ import (
 type unknownField struct {
 	path string // "spec.replcias"
 	near string // the field that was probably meant, or ""
+}
+
+// hint names the field that was probably meant, if any.
+func (u unknownField) hint() string {
+	if u.near == "" {
+		return ""
+	}
+	return "did you mean " + u.near + "?"
+}
+
+// droppedField is the field of an object of which a warning of the API server tells that its kind does not have it.
+func droppedField(s *store.Store, obj map[string]any, warning string) (u unknownField, is bool) {
+	m := unknownAt.FindStringSubmatch(warning)
+	if m == nil {
+		return u, false
+	}
+	ref := effect.RefOf(obj)
+	u = unknownField{m[1], cluster.NearField(ref.APIVersion, ref.Kind, m[1])}
+	for _, f := range s.UnknownFields(obj) { // of a kind of the tree
+		if f.Path == u.path {
+			u.near = nearestOf(f)
+		}
+	}
+	return u, true
+}
+
+func nearestOf(f store.UnknownField) string {
+	return message.Nearest(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Beside)
 }
 
 var unknownAt = regexp.MustCompile(`^unknown field "(.+)"$`)
@@ -87,7 +117,7 @@ func strictFields(obj map[string]any) (unknown []unknownField, wrong error) {
 	}
 	for _, e := range strict {
 		if m := unknownAt.FindStringSubmatch(e.Error()); m != nil {
-			unknown = append(unknown, unknownField{m[1], release.NearField(typed, m[1])})
+			unknown = append(unknown, unknownField{m[1], cluster.NearField(version, kind, m[1])})
 		}
 	}
 	return unknown, nil
@@ -212,8 +242,7 @@ func (c *checker) customFields() {
 		})
 		for _, f := range unknown {
 			kind, _ := o.object["kind"].(string)
-			near := message.Nearest(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Beside)
-			c.unknownField(o.module, o.path, kind, o.doc, unknownField{f.Path, near})
+			c.unknownField(o.module, o.path, kind, o.doc, unknownField{f.Path, nearestOf(f)})
 		}
 	}
 }

@@ -28,11 +28,7 @@ func (c *checker) literalFields(s *source) {
 			kind, _ := obj["kind"].(string)
 			unknown, wrong := strictFields(obj)
 			for _, u := range unknown {
-				hint := ""
-				if u.near != "" {
-					hint = "did you mean " + u.near + "?"
-				}
-				c.at(Error, "kinds", keyAt(dict, u.path), fmt.Sprintf("%s has no field %s: the API server refuses it", kind, u.path), hint)
+				c.at(Error, "kinds", keyAt(dict, u.path), fmt.Sprintf("%s has no field %s: the API server refuses it", kind, u.path), u.hint())
 			}
 			if path, want := wrongType(obj, wrong); path != "" {
 				c.at(Error, "kinds", keyAt(dict, path), fmt.Sprintf("%s: %s must be %s", kind, path, inWords([]string{want})), typeHint(want, "str(x)"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
 )
 
 // maxUnknown bounds how many unknown fields are told of.
@@ -47,7 +48,8 @@ func writersOf(t Target, r rendering, path string) (out []string) {
 			source = f.Data
 		}
 		at := o.template
-		line, hint := FieldAt(source, o.Kind, o.doc, path, nearIn(o.all, path))
+		version, _ := o.all["apiVersion"].(string)
+		line, hint := FieldAt(source, o.Kind, o.doc, path, cluster.NearField(version, o.Kind, path))
 		if line > 0 {
 			at = fmt.Sprintf("%s:%d", o.template, line)
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 		mu.Lock()
 		defer mu.Unlock()
 		if failed++; i < at {
-			at, first = i, err
+			at, first = i, atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
 		}
 		return nil
 	})
@@ -46,6 +47,14 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 		return fates, fmt.Errorf("%w (%d of %d writes fail)", first, failed, len(wr.Children))
 	}
 	return fates, first
+}
+
+// atPos adds where in the code the write is, where it is known.
+func atPos(pos string, err error) error {
+	if pos == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", pos, err)
 }
 
 func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {

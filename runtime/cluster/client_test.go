@@ -228,6 +228,11 @@ func TestErrorsDoNotQuoteTheObject(t *testing.T) {
 			want:    "cannot apply ConfigMap a/x: data.pass must be a text, not another type: write str(x)",
 		},
 		{
+			name: "unknown field", kind: "ConfigMap", code: 500, reason: "InternalError",
+			message: "failed to create typed patch object (a/x; /v1, Kind=ConfigMap): .metadata.ownerReferences[uid=\"a\"].contoller: field not declared in schema",
+			want:    `cannot apply ConfigMap a/x: the kind has no field metadata.ownerReferences[uid="a"].contoller (did you mean controller?)`,
+		},
+		{
 			name: "conflict", kind: "ConfigMap", code: 409, reason: "Conflict", message: "Apply failed",
 			causes: []any{map[string]any{"reason": "FieldManagerConflict", "field": ".data.a", "message": `conflict with "helm" using v1`}},
 			want:   "cannot apply ConfigMap a/x: other managers own fields of it (.data.a: helm): use force=True to take them over, or leave these fields out",

@@ -239,7 +239,14 @@ func safeMessage(s metav1.Status, a action) string {
 		lines[i] = goTypes.ReplaceAllString(line, "")
 	}
 	text = typedPatch.ReplaceAllString(strings.Join(lines, "\n"), "")
-	text = notDeclared.ReplaceAllString(text, "the kind has no field $1")
+	text = notDeclared.ReplaceAllStringFunc(text, func(all string) string {
+		path := notDeclared.FindStringSubmatch(all)[1]
+		text := "the kind has no field " + path
+		if near := NearField(a.ref.APIVersion, a.ref.Kind, path); near != "" {
+			text += " (did you mean " + near + "?)"
+		}
+		return text
+	})
 	text = wantsText.ReplaceAllString(text, "$1 must be a text, not another type: write str(x)")
 	return cut(message.Line(hide(text)))
 }

@@ -34,7 +34,7 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit, children *[]effe
 			continue
 		}
 		at := ""
-		if w.Pos != "" {
+		if w.Pos != "" && w.Kind != effect.WriteChildren { // each child has its own
 			at = w.Pos + ": "
 		}
 		failed = append(failed, fmt.Errorf("%s%w", at, err))

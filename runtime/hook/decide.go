@@ -26,6 +26,7 @@ type decision struct {
 	wanted   map[string]map[string]any // by the name of the part, as it is written
 	recreate map[string]bool
 	adopt    map[string]bool
+	pos      map[string]string       // where a part is, by its name
 	found    []map[string]any        // objects of which it wants fields, and has none
 	digests  map[string]string       // of the parts, by name
 	held     map[reconcile.ID]string // digests of fields that the parent has
@@ -54,7 +55,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	parent := whole.Map()
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
-	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
+	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, pos: map[string]string{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
 	for _, c := range r.Past.Contests {
 		d.contests[c.ID] = c
@@ -187,7 +188,7 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 	parts := map[reconcile.ID]int{}
 	for i := range wanted.Parts {
 		p := &wanted.Parts[i]
-		parts[p.ID], d.digests[p.Name] = i, p.Digest
+		parts[p.ID], d.digests[p.Name], d.pos[p.Name] = i, p.Digest, p.Pos
 		if p.ID.Fields {
 			if c := d.wantFields(p); c != nil {
 				children = append(children, *c)
@@ -344,6 +345,7 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 		if waits == "" && d.r.Cleanup {
 			waits = a.String()
 		}
+		w.Pos = d.pos[a.Part]
 		children.Children = append(children.Children, w)
 		about = append(about, reconcile.Write{ID: a.ID, By: d.takenBy[a.ID]})
 		size += object.PlainSize(w.Object)

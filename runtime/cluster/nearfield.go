@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"reflect"
@@ -11,8 +11,13 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// NearField is the field beside a path that was probably meant, "" when none is near. typed is an object of the kind.
-func NearField(typed any, path string) string {
+// NearField is the field beside a path that was probably meant, of an object of a kind of Kubernetes itself; "" of
+// others, and when none is near.
+func NearField(apiVersion, kind, path string) string {
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
+	if err != nil {
+		return ""
+	}
 	parent, name := "", path
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		parent, name = name[:i], name[i+1:]
@@ -20,20 +25,8 @@ func NearField(typed any, path string) string {
 	return message.Nearest(name, fieldNames(reflect.TypeOf(typed), parent))
 }
 
-// nearIn is [NearField] of an object of a kind of Kubernetes itself, "" of others.
-func nearIn(obj map[string]any, path string) string {
-	version, _ := obj["apiVersion"].(string)
-	kind, _ := obj["kind"].(string)
-	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(version, kind))
-	if err != nil {
-		return ""
-	}
-	return NearField(typed, path)
-}
-
 // fieldNames are the JSON names of the fields at a path of a type.
 func fieldNames(t reflect.Type, path string) []string {
-	names := func(t reflect.Type) map[string]reflect.Type { return fieldsOf(t) }
 	for _, part := range strings.Split(path, ".") {
 		name, _, _ := strings.Cut(part, "[")
 		if name == "" {
@@ -44,12 +37,12 @@ func fieldNames(t reflect.Type, path string) []string {
 			t = t.Elem()
 			continue
 		}
-		if t = names(t)[name]; t == nil {
+		if t = structFields(t)[name]; t == nil {
 			return nil
 		}
 	}
 	var out []string
-	for name := range names(plainType(t)) {
+	for name := range structFields(plainType(t)) {
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -64,9 +57,9 @@ func plainType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// fieldsOf are the fields of a struct by their JSON names, those that it takes in among
+// structFields are the fields of a struct by their JSON names, those that it takes in among
 // them.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+func structFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	if t.Kind() != reflect.Struct {
 		return out
@@ -77,7 +70,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			for n, of := range fieldsOf(plainType(f.Type)) {
+			for n, of := range structFields(plainType(f.Type)) {
 				out[n] = of
 			}
 		case name != "":
