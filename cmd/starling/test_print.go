@@ -23,14 +23,19 @@ type testPrinter struct {
 	files, failed int
 	tests         int // that have run
 	junit         junitReport
-	unlisted      error // of files whose tests nobody knows
+	unlisted      error             // of files whose tests nobody knows
+	unloaded      map[string]string // modules that do not load, and why
 }
 
 // broken shows the modules that do not load, once.
 func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
+	p.unloaded = map[string]string{}
 	for _, name := range gen.Names {
 		if err := gen.Modules[name].Err; err != nil {
 			p.failed++
+			if !p.json { // a program may show each test for itself
+				p.unloaded[name] = err.Error()
+			}
 			path := filepath.ToSlash(filepath.Join(root.dir, name))
 			p.junit.broken(path, err)
 			p.event("start", path, "", 0, "")
@@ -69,7 +74,7 @@ func (p *testPrinter) file(f testrunner.File) {
 			text = p.logOf(r.Log)
 		}
 		if r.Err != nil {
-			text += render(r.Err)
+			text += p.shown(render(r.Err))
 		}
 		var explored *testrunner.ExploreError
 		if p.verbose && errors.As(r.Err, &explored) {
@@ -157,6 +162,14 @@ func render(err error) string {
 	return text + testrunner.Differences(err)
 }
 
+// shown is a text about a test without the reasons why modules do not load: those stand above, once.
+func (p *testPrinter) shown(text string) string {
+	for name, why := range p.unloaded {
+		text = strings.ReplaceAll(text, "module "+name+" fails: "+why, "module "+name+" does not load, as said above")
+	}
+	return text
+}
+
 func indent(text string) string {
 	if text == "" {
 		return ""
@@ -178,8 +191,10 @@ func (p *testPrinter) logOf(log []string) (text string) {
 	}
 	for _, line := range log {
 		short := nextTry.ReplaceAllString(line, "")
-		switch {
+		switch name, why, _ := strings.Cut(strings.TrimPrefix(line, "error: "), ": broken: "); {
 		case p.verbose:
+		case why != "" && why == p.unloaded[name]: // said above
+			continue
 		case strings.HasPrefix(line, "debug: "):
 			continue
 		case short == last:
