@@ -12,10 +12,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -39,6 +41,8 @@ type Plan struct {
 	// Problems are hooks that fail, parts of the user's config that are not taken, fields of templates that the
 	// API server drops, and why.
 	Problems []Problem `json:"problems"`
+	// Scheduled are hooks with a schedule that have not run in the plan: time does not pass in it.
+	Scheduled []string `json:"scheduled"`
 	// Warnings are what is odd in the tree, the user's config and modules, and stops
 	// nothing.
 	Warnings []string `json:"warnings"`
@@ -195,7 +199,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	for i := range drift {
 		drift[i].Fields = m.fields(drift[i].Kind, drift[i].Fields)
 	}
-	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Controllers: controllers(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Warnings: []string{}}
+	p := &Plan{Modules: []Module{}, Objects: objects(w, m), Controllers: controllers(w, m), Drift: drift, unread: len(unread) > 0, Messages: []Message{}, Problems: []Problem{}, Scheduled: []string{}, Warnings: []string{}}
 	st := w.Status()
 	refs := slices.SortedFunc(maps.Keys(b.union(after)), compareRefs)
 	for _, s := range st.Modules {
@@ -229,6 +233,8 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	for _, h := range st.Hooks {
 		if one := w.Generation().Hook(h.ID); one != nil && one.Session {
 			continue // what somebody has typed
+		} else if one != nil && h.Runs == 0 && waits(one, st) {
+			p.Scheduled = append(p.Scheduled, h.ID)
 		}
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
@@ -249,6 +255,14 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// waits says whether a hook that has not run has a schedule, and its module is on.
+func waits(h *generation.Hook, st status.Status) bool {
+	if slices.ContainsFunc(st.Modules, func(m status.Module) bool { return m.Name == h.Module && m.State == status.ModuleOff }) {
+		return false
+	}
+	return slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Schedule != nil })
 }
 
 // module compares the releases of a module.

@@ -284,6 +284,25 @@ spec:
 `,
 		},
 		{
+			name: "hooks that wait for their schedule",
+			files: web(map[string]string{
+				"web/hooks/tidy.star": `
+def tidy(ctx):
+    pass
+
+def both(ctx):
+    pass
+
+NODES = k8s.watch("v1", "Node")
+[hook(tidy, name = "tidy%d" % i, on = [schedule("* * * * *")]) for i in range(7)]
+hook(both, on = [schedule("* * * * *"), NODES])
+`,
+				"off/module.star":     "module(enabled = False)\n",
+				"off/hooks/tidy.star": "def tidy(ctx):\n    pass\n\nhook(tidy, on = [schedule(\"* * * * *\")])\n",
+			}),
+			want: "  note: hooks that run by schedule are not in this plan: web/tidy0, web/tidy1, web/tidy2, web/tidy3, web/tidy4 and 2 more\n\nNo changes: ",
+		},
+		{
 			name: "a module that does not load", failed: true,
 			files: web(map[string]string{"web/hooks/a.star": "def f(\n"}),
 			want:  "! module web fails: ",

@@ -24,6 +24,8 @@ const (
 	maxShown = 160
 	// maxLines bounds the lines of one text that has many.
 	maxLines = 40
+	// maxScheduled bounds the hooks that wait for their schedule.
+	maxScheduled = 5
 	// maxYAML bounds the lines of a new object.
 	maxYAML = 200
 )
@@ -58,6 +60,13 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 	}
 	for _, text := range p.Warnings {
 		out.line(0, '!', "warning: %s", text)
+	}
+	if n := len(p.Scheduled); n > 0 {
+		names, more := strings.Join(p.Scheduled[:min(n, maxScheduled)], ", "), ""
+		if n > maxScheduled {
+			more = fmt.Sprintf(" and %d more", n-maxScheduled)
+		}
+		out.line(0, ' ', "note: hooks that run by schedule are not in this plan: %s%s", names, more)
 	}
 	if out.b.Len() > 0 {
 		out.b.WriteString("\n")
