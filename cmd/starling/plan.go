@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
@@ -76,7 +80,44 @@ func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(ctx, w)
+	p, err := plan.Make(ctx, w)
+	if err == nil && f.world.config != "" {
+		f.world.blame(p, "ConfigMap "+w.Instance().String()+": ")
+	}
+	return p, err
+}
+
+// configAt is a text about the user's config: its key, and what follows, the path in the section first.
+var configAt = regexp.MustCompile(`^config ([^\s:]+): (.*)$`)
+
+// blame has a plan name the file of --config, with its line, in the place of the ConfigMap that the file stands for.
+func (f *worldFlags) blame(p *plan.Plan, where string) {
+	name := func(text string) string {
+		before, after, of := strings.Cut(text, where)
+		if !of {
+			return text
+		}
+		at := f.config
+		if m := configAt.FindStringSubmatch(after); m != nil {
+			path, _, _ := strings.Cut(m[2], ": ")
+			if line := values.LineOf(f.text, m[1], path); line > 0 {
+				at += ":" + strconv.Itoa(line)
+			} else if line := values.LineOf(f.text, "data", m[1]); line > 0 { // the file of a ConfigMap
+				at += ":" + strconv.Itoa(line)
+			}
+		}
+		return before + at + ": " + after
+	}
+	for i := range p.Problems {
+		p.Problems[i].Error = name(p.Problems[i].Error)
+	}
+	for i := range p.Warnings {
+		p.Warnings[i] = name(p.Warnings[i])
+	}
+	for i := range p.Modules {
+		m := &p.Modules[i]
+		m.Error, m.Reason = name(m.Error), name(m.Reason)
+	}
 }
 
 // printPlan writes a plan; the error is its exit code.
