@@ -84,7 +84,21 @@ func deleting(obj map[string]any) bool {
 // bookkeeping are fields of objects that only say how they came about.
 func bookkeeping(path []string) bool {
 	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1]) ||
-		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel})
+		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel}) ||
+		len(path) == 3 && path[0] == "status" && strings.HasPrefix(path[1], conditions+"[") && path[2] == "lastTransitionTime"
+}
+
+// conditions are a list of status, whose elements have a type in the place of a name.
+const conditions = "conditions"
+
+// nameOf is the name of an element of a list: of a condition its type.
+func nameOf(e any) (name string, has bool) {
+	m, _ := e.(map[string]any)
+	if name, has = m["name"].(string); has || m["status"] == nil {
+		return name, has
+	}
+	name, has = m["type"].(string)
+	return name, has
 }
 
 // update compares two states of an object.
@@ -235,9 +249,8 @@ func (d *differ) lists(path []string, a, b []any) {
 func order(list []any, in map[string]any) []any {
 	out := []any{}
 	for _, e := range list {
-		m, _ := e.(map[string]any)
-		if _, there := in[m["name"].(string)]; there {
-			out = append(out, m["name"])
+		if name, _ := nameOf(e); in[name] != nil {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -260,8 +273,7 @@ func named(list []any) map[string]any {
 	}
 	out := map[string]any{}
 	for _, e := range list {
-		m, _ := e.(map[string]any)
-		name, ok := m["name"].(string)
+		name, ok := nameOf(e)
 		if _, twice := out[name]; !ok || twice {
 			return nil
 		}

@@ -180,11 +180,57 @@ func (p *printer) object(o Object) {
 	}
 	p.line(0, actionSigns[o.Action], "%s %s  # %s%s by %s", o.APIVersion, o.Ref, what, o.Action+"d", strings.Join(o.By, ", "))
 	for _, f := range o.Fields {
-		p.field(1, f, "")
+		if !strings.HasPrefix(f.Path, conditionsPath) {
+			p.field(1, f, "")
+		}
 	}
+	p.conditions(o.Fields)
 	if o.Object != nil {
 		p.yaml(o.Object)
 	}
+}
+
+// conditionsPath begins the paths of fields of conditions: status.conditions[Ready].reason.
+const conditionsPath = "status." + conditions + "["
+
+// conditions shows what becomes of the conditions of an object, in one line: the status of those that have another one,
+// the reason or the message of the others.
+func (p *printer) conditions(fields []Field) {
+	type change struct{ name, field, text string }
+	var changes []change
+	for _, f := range fields {
+		rest, is := strings.CutPrefix(f.Path, conditionsPath)
+		name, field, whole := strings.Cut(rest, "].")
+		if !is || !whole {
+			continue
+		}
+		was, now := "none", "none"
+		if f.Old != nil {
+			was = fmt.Sprint(*f.Old)
+		}
+		if f.New != nil {
+			now = fmt.Sprint(*f.New)
+		}
+		c := change{name, field, now}
+		if field == "status" {
+			c.text = was + " -> " + now
+		}
+		if n := len(changes) - 1; n >= 0 && changes[n].name == name {
+			if changes[n].field != "status" && (field == "status" || field == "reason") {
+				changes[n] = c
+			}
+			continue
+		}
+		changes = append(changes, c)
+	}
+	if len(changes) == 0 {
+		return
+	}
+	texts := make([]string, len(changes))
+	for i, c := range changes {
+		texts[i] = c.name + ": " + message.Cut(c.text, maxShown)
+	}
+	p.line(1, '~', "status.%s: %s", conditions, strings.Join(texts, "; "))
 }
 
 // drift shows an object that somebody else has changed, or taken away.

@@ -28,6 +28,32 @@ func fields(t *testing.T, before, after map[string]any) string {
 
 type obj = map[string]any
 
+// Conditions take one line, however many there are, and a time that follows the clock takes none.
+func TestConditions(t *testing.T) {
+	of := func(kind, status, reason, message, since string) obj {
+		return obj{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+	}
+	with := func(conditions ...any) obj { return obj{"status": obj{"conditions": conditions, "ready": int64(1)}} }
+	before := with(of("Ready", "True", "Ready", "fine", "1"), of("Progressing", "False", "Ready", "fine", "1"), of("Stalled", "False", "Ready", "fine", "1"))
+	for _, tt := range []struct {
+		name  string
+		after obj
+		want  string
+	}{
+		{"times alone", with(of("Ready", "True", "Ready", "fine", "2"), of("Progressing", "False", "Ready", "fine", "2"), of("Stalled", "False", "Ready", "fine", "3")), ""},
+		{"all", with(of("Ready", "False", "Failing", "bad", "2"), of("Progressing", "False", "Failing", "bad", "2"), of("Stalled", "False", "Ready", "still fine", "1")),
+			"~ status.conditions: Progressing: Failing; Ready: True -> False; Stalled: still fine"},
+		{"new and gone", with(of("Ready", "True", "Ready", "fine", "1"), of("Progressing", "False", "Ready", "fine", "1"), of("Odd", "True", "Odd", "odd", "2")),
+			"~ status.conditions: Odd: none -> True; Stalled: False -> none"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fields(t, before, tt.after); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
 func named3(names ...string) []any {
 	out := []any{}
 	for _, n := range names {
