@@ -68,3 +68,14 @@ func contains(t *testing.T, text, want string) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
+
+// A parent that is stalled fails a plan, also when it was stalled before.
+func TestAStalledParentFailsAPlan(t *testing.T) {
+	hook := "def f(ctx, o):\n    return stalled(\"no host\")\n\ncontroller(\"f\", k8s.watch(\"v1\", \"ServiceAccount\"), f, owns = [owns(\"v1\", \"ConfigMap\")])\n"
+	w := running(t, map[string]string{"web/module.star": "module(enabled = True)\n", "web/hooks/f.star": hook}, thing("ServiceAccount", "shop", "blog", nil))
+	p, text := planned(t, w, nil, nil)
+	contains(t, text, "shop/blog: no host")
+	if p.Changes() || !p.Failed() {
+		t.Errorf("changes %v, failed %v", p.Changes(), p.Failed())
+	}
+}
