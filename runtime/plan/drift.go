@@ -185,7 +185,7 @@ func (d *drifts) values(path []string, by owner, want, have any) {
 // hold stand aside, the others are pairs by their names, or by their places.
 func (d *drifts) elements(path []string, by owner, want, have []any) bool {
 	want, have = apartFrom(want, have), apartFrom(have, want)
-	nw, nh := named(want), named(have)
+	nw, nh := named(want, "name"), named(have, "name")
 	if byName := nw != nil && nh != nil; byName {
 		for name := range nh {
 			if nw[name] == nil {

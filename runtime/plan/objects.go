@@ -81,32 +81,46 @@ func deleting(obj map[string]any) bool {
 	return meta["deletionTimestamp"] != nil
 }
 
-// bookkeeping are fields of objects that only say how they came about.
+// bookkeeping are fields of objects that only say how they came about, and conditions, which have a comparison of
+// their own.
 func bookkeeping(path []string) bool {
 	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1]) ||
 		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel}) ||
-		len(path) == 3 && path[0] == "status" && strings.HasPrefix(path[1], conditions+"[") && path[2] == "lastTransitionTime"
+		slices.Equal(path, conditions) ||
+		len(path) == 3 && path[0] == "status" && strings.HasPrefix(path[1], conditions[1]+"[") && slices.Contains(clocks, path[2])
 }
 
 // conditions are a list of status, whose elements have a type in the place of a name.
-const conditions = "conditions"
+var conditions = []string{"status", "conditions"}
 
-// nameOf is the name of an element of a list: of a condition its type.
-func nameOf(e any) (name string, has bool) {
-	m, _ := e.(map[string]any)
-	if name, has = m["name"].(string); has || m["status"] == nil {
-		return name, has
-	}
-	name, has = m["type"].(string)
-	return name, has
-}
+// clocks are fields of conditions that follow the clock.
+var clocks = []string{"lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime", "lastProbeTime"}
 
 // update compares two states of an object.
 func (m *masker) update(before, after map[string]any) []Field {
 	d := differ{skip: bookkeeping}
 	d.compare(nil, before, after)
+	d.conditions(object.Inside(before, conditions), object.Inside(after, conditions))
 	kind, _ := after["kind"].(string)
 	return m.fields(kind, d.fields)
+}
+
+// conditions compares the conditions of an object by their types; their order says nothing.
+func (d *differ) conditions(a, b any) {
+	if object.Same(a, b) {
+		return
+	}
+	al, aIs := a.([]any)
+	bl, bIs := b.([]any)
+	na, nb := named(al, "type"), named(bl, "type")
+	switch {
+	case a != nil && !aIs || b != nil && !bIs:
+		d.add(conditions, &a, &b)
+	case na == nil || nb == nil:
+		d.lists(conditions, al, bl)
+	default:
+		d.elements(conditions, na, nb)
+	}
 }
 
 // fields masks what differs in an object of a kind.
@@ -205,6 +219,9 @@ func (d *differ) pair(path []string, a, b map[string]any, key string) {
 
 // leaves calls fn for what maps hold at their ends: lists and empty maps are one.
 func (d *differ) leaves(path []string, v any, fn func([]string, any)) {
+	if d.skip != nil && d.skip(path) {
+		return
+	}
 	m, is := v.(map[string]any)
 	if !is || len(m) == 0 {
 		fn(path, v)
@@ -217,7 +234,7 @@ func (d *differ) leaves(path []string, v any, fn func([]string, any)) {
 
 // lists compares elements by their names where all have one, else by their places.
 func (d *differ) lists(path []string, a, b []any) {
-	na, nb := named(a), named(b)
+	na, nb := named(a, "name"), named(b, "name")
 	if na == nil || nb == nil {
 		for i := range max(len(a), len(b)) {
 			at := element(path, fmt.Sprint(i))
@@ -232,15 +249,20 @@ func (d *differ) lists(path []string, a, b []any) {
 		}
 		return
 	}
-	names := maps.Clone(na)
-	maps.Copy(names, nb)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		d.pair(element(path, name), na, nb, name)
-	}
+	d.elements(path, na, nb)
 	was, is := order(a, nb), order(b, na)
 	if !slices.Equal(was, is) {
 		var old, now any = was, is
 		d.add(append(element(path, "*"), "name"), &old, &now)
+	}
+}
+
+// elements compares the elements of two lists by their names.
+func (d *differ) elements(path []string, a, b map[string]any) {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d.pair(element(path, name), a, b, name)
 	}
 }
 
@@ -249,7 +271,7 @@ func (d *differ) lists(path []string, a, b []any) {
 func order(list []any, in map[string]any) []any {
 	out := []any{}
 	for _, e := range list {
-		if name, _ := nameOf(e); in[name] != nil {
+		if name, _ := nameOf(e, "name"); in[name] != nil {
 			out = append(out, name)
 		}
 	}
@@ -266,14 +288,21 @@ func element(path []string, name string) []string {
 	return out
 }
 
-// named are the elements of a list by name; nil when not all have a name.
-func named(list []any) map[string]any {
+// nameOf is what an element of a list has under key.
+func nameOf(e any, key string) (name string, has bool) {
+	m, _ := e.(map[string]any)
+	name, has = m[key].(string)
+	return name, has
+}
+
+// named are the elements of a list by what they have under key; nil when not all have it, or two have the same.
+func named(list []any, key string) map[string]any {
 	if len(list) == 0 {
 		return map[string]any{}
 	}
 	out := map[string]any{}
 	for _, e := range list {
-		name, ok := nameOf(e)
+		name, ok := nameOf(e, key)
 		if _, twice := out[name]; !ok || twice {
 			return nil
 		}

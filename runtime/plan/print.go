@@ -191,10 +191,10 @@ func (p *printer) object(o Object) {
 }
 
 // conditionsPath begins the paths of fields of conditions: status.conditions[Ready].reason.
-const conditionsPath = "status." + conditions + "["
+const conditionsPath = "status.conditions["
 
 // conditions shows what becomes of the conditions of an object, in one line: the status of those that have another one,
-// the reason or the message of the others.
+// the reason, the message or another field of the others.
 func (p *printer) conditions(fields []Field) {
 	type change struct{ name, field, text string }
 	var changes []change
@@ -211,7 +211,7 @@ func (p *printer) conditions(fields []Field) {
 		if f.New != nil {
 			now = fmt.Sprint(*f.New)
 		}
-		c := change{name, field, now}
+		c := change{name, field, field + " " + now}
 		if field == "status" {
 			c.text = was + " -> " + now
 		}
@@ -230,7 +230,7 @@ func (p *printer) conditions(fields []Field) {
 	for i, c := range changes {
 		texts[i] = c.name + ": " + message.Cut(c.text, maxShown)
 	}
-	p.line(1, '~', "status.%s: %s", conditions, strings.Join(texts, "; "))
+	p.line(1, '~', "status.conditions: %s", strings.Join(texts, "; "))
 }
 
 // drift shows an object that somebody else has changed, or taken away.

@@ -42,12 +42,44 @@ func TestConditions(t *testing.T) {
 	}{
 		{"times alone", with(of("Ready", "True", "Ready", "fine", "2"), of("Progressing", "False", "Ready", "fine", "2"), of("Stalled", "False", "Ready", "fine", "3")), ""},
 		{"all", with(of("Ready", "False", "Failing", "bad", "2"), of("Progressing", "False", "Failing", "bad", "2"), of("Stalled", "False", "Ready", "still fine", "1")),
-			"~ status.conditions: Progressing: Failing; Ready: True -> False; Stalled: still fine"},
+			"~ status.conditions: Progressing: reason Failing; Ready: True -> False; Stalled: message still fine"},
 		{"new and gone", with(of("Ready", "True", "Ready", "fine", "1"), of("Progressing", "False", "Ready", "fine", "1"), of("Odd", "True", "Odd", "odd", "2")),
 			"~ status.conditions: Odd: none -> True; Stalled: False -> none"},
+		{"another order", with(of("Stalled", "False", "Ready", "fine", "1"), of("Ready", "True", "Ready", "fine", "1"), of("Progressing", "False", "Ready", "fine", "1")), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := fields(t, before, tt.after); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The line names what has changed, whatever conditions have and lack.
+func TestConditionsOfEachForm(t *testing.T) {
+	with := func(conditions ...any) obj { return obj{"status": obj{"conditions": conditions}} }
+	at := func(field, time string) any { return obj{"type": "A", "status": "True", field: time} }
+	for _, tt := range []struct {
+		name          string
+		before, after obj
+		want          string
+	}{
+		{"another field", with(obj{"type": "A", "status": "True", "observedGeneration": int64(1)}), with(obj{"type": "A", "status": "True", "observedGeneration": int64(2)}),
+			"~ status.conditions: A: observedGeneration 2"},
+		{"without a status", with(obj{"type": "A", "reason": "x"}), with(obj{"type": "A", "reason": "y"}, obj{"type": "B", "status": "True"}),
+			"~ status.conditions: A: reason y; B: none -> True"},
+		{"the first status", obj{}, with(at("lastTransitionTime", "1")), "~ status.conditions: A: none -> True"},
+		{"the first conditions", obj{"status": obj{"ready": int64(1)}}, with(at("lastTransitionTime", "1")), "- status.ready: 1\n    ~ status.conditions: A: none -> True"},
+		{"no status any more", with(at("lastTransitionTime", "1")), obj{}, "~ status.conditions: A: True -> none"},
+		{"lastUpdateTime", with(at("lastUpdateTime", "1")), with(at("lastUpdateTime", "2")), ""},
+		{"lastHeartbeatTime", with(at("lastHeartbeatTime", "1")), with(at("lastHeartbeatTime", "2")), ""},
+		{"two of one type", with(at("x", "1"), at("x", "1")), with(at("x", "1"), at("x", "2")), "~ status.conditions: 1: x 2"},
+		{"no list", obj{"status": obj{"conditions": "a"}}, obj{"status": obj{"conditions": "b"}}, `~ status.conditions: "a" -> "b"`},
+		{"types of other lists", obj{"spec": obj{"l": []any{obj{"type": "A", "status": "x"}, obj{"type": "B", "status": "x"}}}}, obj{"spec": obj{"l": []any{obj{"type": "B", "status": "x"}, obj{"type": "A", "status": "x"}}}},
+			"~ spec.l[0].type: \"A\" -> \"B\"\n    ~ spec.l[1].type: \"B\" -> \"A\""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fields(t, tt.before, tt.after); got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})
