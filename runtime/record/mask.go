@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -154,22 +155,55 @@ func (m *Mask) answer(q question, data any) {
 	}
 }
 
-// inQuery are keys of a query, besides those that sound like secrets, under which APIs take one.
-var inQuery = regexp.MustCompile(`(?i)(^|-)(key|code|sig|signature)$`)
+// inQuery are keys of a query, besides those that sound like secrets, under which APIs take one. Under those of maybe
+// there is often a plain word, too.
+var (
+	inQuery = regexp.MustCompile(`(?i:(^|[-_])(sig|signature|pwd|pass|secret|jwt)$)|[a-z0-9](Sig|Signature|Pwd|Pass|Secret)$`)
+	maybe   = regexp.MustCompile(`(?i:(^|[-_])(key|code)$)|[a-z0-9](Key|Code)$`)
+)
 
-// query finds the secrets in the query of a URL.
+// longKey is the length from which a value under a key of maybe is hidden in all texts, and not in the URL alone.
+const longKey = 16
+
+// query finds the secrets in the query of a URL. It does not read the query as url.Query does, which leaves out what it
+// does not understand.
 func (m *Mask) query(text string) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return
-	}
-	for key, list := range u.Query() {
-		for _, v := range list {
-			if object.SoundsSecret(key) || inQuery.MatchString(key) {
-				m.Secret(v)
+	_, query, _ := strings.Cut(text, "?")
+	query, _, _ = strings.Cut(query, "#")
+	for _, pair := range strings.Split(query, "&") {
+		m.pair(pair)
+		if parts := strings.Split(pair, ";"); len(parts) > 1 { // some servers end a pair there, others do not
+			for _, part := range parts {
+				m.pair(part)
 			}
 		}
 	}
 }
 
-func (m *Mask) outcome(o Outcome) { hook.Outcome(&m.Mask, o.Effects, o.Response) }
+func (m *Mask) pair(text string) {
+	key, raw, _ := strings.Cut(text, "=")
+	key, value := unescaped(key), unescaped(raw)
+	known := object.SoundsSecret(key) || inQuery.MatchString(key)
+	switch {
+	case known || maybe.MatchString(key) && len(value) >= longKey:
+		m.Secret(raw)
+		m.Secret(value)
+	case maybe.MatchString(key) && value != "":
+		m.Secret(text)
+	}
+}
+
+// unescaped is a part of a query as a server reads it, or as it is where it cannot be read.
+func unescaped(text string) string {
+	if out, err := url.QueryUnescape(text); err == nil {
+		return out
+	}
+	return text
+}
+
+func (m *Mask) outcome(o Outcome) {
+	hook.Outcome(&m.Mask, o.Effects, o.Response)
+	for _, msg := range o.Effects.Messages {
+		m.query(msg.URL)
+	}
+}

@@ -116,6 +116,49 @@ values.set("x", "hush/3333")`), newStore(t, StoreOptions{})
 	}
 }
 
+// Names under which APIs take secrets, and values that url.Query leaves out.
+func TestSecretsOfQueries(t *testing.T) {
+	for _, tt := range []struct{ query, text, want string }{
+		{"token=hush-1111", "hush-1111", "***"},
+		{"subscription_key=hush-1111-2222-3333", "hush-1111-2222-3333", "***"},
+		{"subscriptionKey=hush-1111-2222-3333", "hush-1111-2222-3333", "***"},
+		{"auth_code=hush-1111-2222-3333", "hush-1111-2222-3333", "***"},
+		{"key=hush-1111-2222-3333", "hush-1111-2222-3333", "***"},
+		{"pwd=hush-1111", "hush-1111", "***"},
+		{"app_secret=hush-1111", "hush-1111", "***"},
+		{"password=hush;1111", "hush;1111", "***"},
+		{"a=b;password=hush-1111", "hush-1111", "***"},
+		{"password=hush%zz11", "hush%zz11", "***"},
+		{"X-Amz-Signature=hush%2F3333", "hush/3333", "***"},
+		{"sig=hush%2f3333", "hush/3333", "***"},
+		{"key=metadata.name", "metadata.name", "metadata.name"},
+		{"sort_key=metadata.name", "metadata.name", "metadata.name"},
+		{"page=page-2222&q=monkey", "page-2222", "page-2222"},
+	} {
+		t.Run(tt.query, func(t *testing.T) {
+			m := &Mask{}
+			address := "https://api.example.com/a?" + tt.query + "#end"
+			m.answer(question{Verb: "http", Rest: map[string]any{"url": address}}, nil)
+			if got := m.Text("it says " + tt.text); got != "it says "+tt.want {
+				t.Errorf("got %q", got)
+			}
+			_, secret, _ := strings.Cut(tt.query, "=")
+			if got := m.Text(address); strings.Contains(got, secret) != strings.HasPrefix(tt.query, "page") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// The URL of http.send is one of a request, too.
+func TestSecretsOfSentURLs(t *testing.T) {
+	m := &Mask{}
+	m.outcome(Outcome{Effects: effect.Effects{Messages: []effect.Message{{Request: effect.Request{URL: "https://api.example.com/a?token=hush-1111&page=2"}}}}})
+	if got := m.Text("https://api.example.com/a?token=hush-1111&page=2"); got != "https://api.example.com/a?token=***&page=2" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A run that changes the user's config does so again, with what it has seen of it then.
 func TestChangesOfTheUsersConfigAreReplayed(t *testing.T) {
 	body := `if config.get("c") == "d":
