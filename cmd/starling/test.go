@@ -61,7 +61,9 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
   starling test -run ready -v addons/ingress-nginx
   starling test -list ./addons/...
   starling test -junit report.xml -cover-lcov lcov.info ./addons/...`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.test(cmd.Context(), cmd.OutOrStdout(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.test(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.run, "run", "", "only tests whose names match this regular `expression`")
@@ -107,7 +109,7 @@ func likeGo(args []string) []string {
 // errTestsFailed is said by the tests themselves.
 var errTestsFailed = errors.New("tests failed")
 
-func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) error {
+func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string) error {
 	tuneTests()
 	pattern, err := regexp.Compile(f.run)
 	if err != nil {
@@ -118,6 +120,9 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 	}
 	if f.count < 1 || f.parallel < 1 {
 		return errors.New("--count and --parallel must be at least 1")
+	}
+	if f.list && f.junit+f.page+f.lcov != "" {
+		return errors.New("--list runs no test, and --junit, --cover-html and --cover-lcov report on tests that have run; give one of both")
 	}
 	roots, err := testRoots(args)
 	if err != nil {
@@ -130,7 +135,7 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		}
 	}
 	defer files.close()
-	p := &testPrinter{out: out, verbose: f.verbose, json: f.json}
+	p := &testPrinter{out: out, errs: errs, verbose: f.verbose, json: f.json}
 	report := p.file
 	if f.list {
 		f.count, f.cover, report = 1, false, p.list
@@ -175,8 +180,10 @@ func (f *testFlags) test(ctx context.Context, out io.Writer, args []string) erro
 		return err
 	}
 	switch {
-	case p.unlisted != nil:
-		return p.unlisted
+	case p.unlisted == 1:
+		return errors.New("1 file cannot be read: its tests are not in the list")
+	case p.unlisted > 0:
+		return fmt.Errorf("%d files cannot be read: their tests are not in the list", p.unlisted)
 	case p.failed > 0:
 		return errTestsFailed
 	case p.files == 0:

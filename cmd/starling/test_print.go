@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/testrunner"
 )
@@ -23,7 +24,8 @@ type testPrinter struct {
 	files, failed int
 	tests         int // that have run
 	junit         junitReport
-	unlisted      error             // of files whose tests nobody knows
+	errs          io.Writer         // takes why nobody knows the tests of a file
+	unlisted      int               // files whose tests nobody knows
 	unloaded      map[string]string // modules that do not load, and why
 }
 
@@ -49,9 +51,13 @@ func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
 func (p *testPrinter) list(f testrunner.File) {
 	p.files++
 	p.tests += len(f.Tests)
-	p.unlisted = errors.Join(p.unlisted, f.Err)
+	path := filepath.ToSlash(filepath.Join(p.root, f.Path))
+	if f.Err != nil {
+		p.unlisted++
+		fmt.Fprintln(p.errs, message.Clean(path+": "+f.Err.Error()))
+	}
 	for _, t := range f.Tests {
-		fmt.Fprintf(p.out, "%s\t%s\n", filepath.ToSlash(filepath.Join(p.root, f.Path)), t.Name)
+		fmt.Fprintf(p.out, "%s\t%s\n", path, t.Name)
 	}
 }
 
