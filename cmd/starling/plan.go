@@ -98,11 +98,14 @@ func (f *worldFlags) blame(p *plan.Plan, where string) {
 			return text
 		}
 		at := f.config
+		if at == "-" {
+			at = "stdin"
+		}
 		if m := configAt.FindStringSubmatch(after); m != nil {
 			path, _, _ := strings.Cut(m[2], ": ")
 			if line := values.LineOf(f.text, m[1], path); line > 0 {
 				at += ":" + strconv.Itoa(line)
-			} else if line := values.LineOf(f.text, "data", m[1]); line > 0 { // the file of a ConfigMap
+			} else if line := values.LineOf(f.text, "data", "["+strconv.Quote(m[1])+"]."+path); line > 0 { // the file of a ConfigMap
 				at += ":" + strconv.Itoa(line)
 			}
 		}

@@ -33,18 +33,29 @@ func parts(path string) (out []string) {
 
 // LineOf returns the line, from 1, of what the path of a [Problem] names in a YAML text, or
 // of the closest thing above it; 0 when nothing of it is there. The values stand below the
-// key above there, or at the root when that is "".
+// key above there, or at the root when that is "". Below a block text, as a ConfigMap has
+// them, the path goes on in the YAML of that text.
 func LineOf(data []byte, above, path string) int {
 	steps := parts(path)
 	if above != "" {
 		steps = append([]string{above}, steps...)
 	}
+	return lineOf(data, steps)
+}
+
+func lineOf(data []byte, steps []string) int {
 	p, merges, last := newPositions(data), maxMerges, 0
 	if p == nil {
 		return 0
 	}
 	node := p.root
-	for _, step := range steps {
+	for i, step := range steps {
+		if text := target(node); text != nil && text.Kind == yaml.ScalarNode && text.Style&yaml.LiteralStyle != 0 {
+			if inside := lineOf([]byte(text.Value), steps[i:]); inside > 0 {
+				return text.Line + inside
+			}
+			return last
+		}
 		next, line := child(node, step, &merges)
 		if n, err := strconv.Atoi(strings.Trim(step, "[]")); next == nil && err == nil {
 			if list := target(node); list.Kind == yaml.SequenceNode && n < len(list.Content) {

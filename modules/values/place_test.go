@@ -17,6 +17,14 @@ func TestLineOf(t *testing.T) {
   base: &base
     x: 1
   other: {<<: *base}
+data:
+  # a comment
+  web: |-
+
+    # a comment
+    a:
+      b: 1
+  db: "a: 1"
 `
 	for _, c := range []struct {
 		above, path string
@@ -32,6 +40,10 @@ func TestLineOf(t *testing.T) {
 		{"", "", 0},
 		{"db", "x", 0},
 		{"web", "[", 1},
+		{"data", "web.a.b", 15},
+		{"data", "web.a.c", 14},
+		{"data", "web.c", 11},
+		{"data", "db.a", 16},
 		{"web", "hosts[99999999999999999999].x", 2},
 	} {
 		if got := LineOf([]byte(text), c.above, c.path); got != c.want {
