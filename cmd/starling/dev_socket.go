@@ -22,8 +22,12 @@ func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer
 		Socket: f.instance.socket(), Name: f.instance.Name, LogLevel: setLogLevel,
 		Status: loop.Status, Explain: loop.Explain, Parents: loop.Parents, Queues: loop.Queues, RunNow: loop.RunNow, Snapshots: loop.Snapshots,
 		RecordsKey: func(context.Context) ([]byte, error) { return nil, errNoDevRecords },
-		Replica:    func() status.Replica { return replica },
-		Logs:       linesOf(kept),
+		Replica: func() status.Replica {
+			r := replica
+			r.Generation, r.ReloadFailed = loop.InForce()
+			return r
+		},
+		Logs: linesOf(kept),
 	})
 	if err != nil {
 		return nil, err

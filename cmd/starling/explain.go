@@ -162,7 +162,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	}
 	st, err := client.Status(ctx)
 	if err == nil {
-		for _, note := range standingOf(st) {
+		for _, note := range standingOf(replicaOf(st)) {
 			x.Notes = append(x.Notes, strings.TrimPrefix(note, "note: "))
 		}
 	}

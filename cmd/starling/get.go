@@ -123,7 +123,7 @@ func (i *instance) notRunning() error {
 // notesOf are about what the lists do not show but explains them.
 func notesOf(st status.Status) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf("note: "+format, args...)) }
-	notes = standingOf(st)
+	notes = standingOf(replicaOf(st))
 	if st.Paused {
 		note("all modules are paused: hooks run, releases are left alone")
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -118,7 +119,7 @@ func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
 				defer printing.Unlock()
 				return print(newPodLine(p.Name, line).text)
 			})
-			if failed[i] != nil {
+			if failed[i] != nil && cmd.Context().Err() == nil {
 				printing.Lock()
 				defer printing.Unlock()
 				say(cmd, "note: %v", failed[i])
@@ -126,10 +127,10 @@ func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
 		})
 	}
 	following.Wait()
-	if slices.Contains(failed, nil) {
+	if slices.Contains(failed, nil) || cmd.Context().Err() != nil { // Ctrl-C ends it well
 		return nil
 	}
-	return failed[0]
+	return errors.New("no pod answers")
 }
 
 // podLine is a line of the log of a pod.

@@ -165,7 +165,9 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Queues:   func(context.Context) ([]status.Queue, error) { return nil, nil },
 		Explain:  explainHello, RecordsKey: func(context.Context) ([]byte, error) { return testKey, nil },
 		Replica: func() status.Replica {
-			return status.Replica{Name: "here", Leader: st.Leader, Ready: true, Since: time.Now()}
+			r := replicaOf(st)
+			r.Name, r.Ready, r.Since = "here", true, time.Now()
+			return r
 		},
 	})
 	ts.Check(err)

@@ -165,23 +165,30 @@ func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas
 	return nil
 }
 
-// standing are the notes that a process does not lead, and that the tree as it is now is not in force.
+// standing are the notes that a process does not lead, and that the tree as it is now is not in force. It asks for the
+// replica, as the whole status is large where there are many modules.
 func standing(cmd *cobra.Command, client *admin.Client) []string {
-	st, err := client.Status(cmd.Context())
+	r, err := client.Replica(cmd.Context())
 	if err != nil {
 		return nil // the question itself says what is wrong
 	}
-	return standingOf(st)
+	return standingOf(r)
 }
 
-func standingOf(st status.Status) (notes []string) {
-	if !st.Leader {
-		notes = append(notes, standbyNote(st.Holder))
+// standingOf are the notes of [standing]; it looks at Leader, Holder, Generation and ReloadFailed alone.
+func standingOf(r status.Replica) (notes []string) {
+	if !r.Leader {
+		notes = append(notes, standbyNote(r.Holder))
 	}
-	if f := st.ReloadFailed; f != nil {
-		notes = append(notes, fmt.Sprintf("note: the module tree is not in force as it is now, generation %d is: %s", st.Generation, f.Reason))
+	if f := r.ReloadFailed; f != nil {
+		notes = append(notes, fmt.Sprintf("note: the module tree is not in force as it is now, generation %d is: %s", r.Generation, f.Reason))
 	}
 	return notes
+}
+
+// replicaOf is what a status says of its process.
+func replicaOf(st status.Status) status.Replica {
+	return status.Replica{Leader: st.Leader, Holder: st.Holder, Generation: st.Generation, ReloadFailed: st.ReloadFailed}
 }
 
 func standbyNote(holder string) string {

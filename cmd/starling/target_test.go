@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	e2e "github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/sim/apitest"
 )
 
@@ -158,5 +162,68 @@ func TestLogsGoOnWhenAPodGoes(t *testing.T) {
 	f := &logsFlags{target: asks, follow: true, output: "json"}
 	if err := f.run(cmd, ""); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") {
 		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
+	}
+}
+
+// Each error of a pod stands there once, and Ctrl-C before a connection stands is no error of a pod.
+func TestLogsOfPodsThatFail(t *testing.T) {
+	for name, stop := range map[string]bool{"all fail": false, "Ctrl-C": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var pods fakePods
+			asks := pods.start(t, func(pod string, w http.ResponseWriter, r *http.Request) {
+				switch {
+				case !strings.Contains(r.URL.Path, "logs"):
+					fmt.Fprint(w, `{"leader":true}`)
+				case stop:
+					cancel()
+					<-time.After(300 * time.Millisecond)
+				default:
+					http.Error(w, pod+" is ill", http.StatusTeapot)
+				}
+			}, "a", "b")
+			var out, notes bytes.Buffer
+			cmd := &cobra.Command{}
+			cmd.SetContext(ctx)
+			cmd.SetOut(&out)
+			cmd.SetErr(&notes)
+			f := &logsFlags{target: asks, follow: true, output: "json"}
+			err := f.run(cmd, "")
+			if stop {
+				if err != nil || notes.Len() > 0 {
+					t.Errorf("got %v, %s", err, notes.String())
+				}
+				return
+			}
+			if err == nil || err.Error() != "no pod answers" || strings.Count(notes.String(), "note: ") != 2 {
+				t.Errorf("got %v, %s", err, notes.String())
+			}
+		})
+	}
+}
+
+// A command that asks again each second asks for the notes about its process without the whole status.
+func TestNotesTakeTheReplicaAlone(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/replica" {
+			t.Errorf("it asks for %s", r.URL.Path)
+		}
+		fmt.Fprint(w, `{"leader":false,"holder":"b","generation":3,"reloadFailed":{"reason":"module web: odd"}}`)
+	})}}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := admin.NewClient(admin.ClientOptions{Socket: socket})
+	defer client.Close()
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	want := []string{standbyNote("b"), "note: the module tree is not in force as it is now, generation 3 is: module web: odd"}
+	if got := standing(cmd, client); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }

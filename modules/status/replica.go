@@ -20,6 +20,10 @@ type Replica struct {
 	Version string `json:"version,omitempty"`
 	// Simulated is true of a starling dev, whose cluster is simulated.
 	Simulated bool `json:"simulated,omitempty"`
+	// Generation is the number of the module tree in force, from 1; 0 before there is one.
+	Generation int `json:"generation,omitempty"`
+	// ReloadFailed says why the module tree as it is now is not in force; nil: it is.
+	ReloadFailed *ReloadFailure `json:"reloadFailed,omitempty"`
 	// Since is when the process began.
 	Since time.Time `json:"since,omitzero"`
 	// Node is the node of the pod.

@@ -35,7 +35,7 @@ func (l *Loop) ask(ctx context.Context, f func(*sim.World) error) error {
 	}
 	defer l.give()
 	if l.world == nil {
-		return fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Reason)
+		return fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Load().Reason)
 	}
 	return f(l.world)
 }
@@ -60,7 +60,7 @@ func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
 			return err
 		}
 		out.Instance, out.Version, out.Simulated = l.o.Namespace+"/"+l.o.Name, l.o.Version, true
-		out.ReloadFailed = l.refused
+		out.ReloadFailed = l.refused.Load()
 		for i := range out.Modules {
 			out.Modules[i].NextTry, out.Modules[i].Since = nil, time.Time{} // the simulated clock stands still
 		}
@@ -74,6 +74,15 @@ func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
 		return nil
 	})
 	return out, err
+}
+
+// InForce is the number of the tree that the cluster has, and why that is not the last one; 0: there is no cluster yet.
+// It never waits.
+func (l *Loop) InForce() (generation int, refused *status.ReloadFailure) {
+	if generation = int(l.inForce.Load()); generation > 0 {
+		refused = l.refused.Load()
+	}
+	return generation, refused
 }
 
 // noteRuns notes which hooks have run since the last call.
@@ -151,7 +160,7 @@ func (l *Loop) Refuse(why error) {
 }
 
 func (l *Loop) refuse(why error) {
-	l.refused = &status.ReloadFailure{Reason: message.Line(why.Error()), Since: time.Now()}
+	l.refused.Store(&status.ReloadFailure{Reason: message.Line(why.Error()), Since: time.Now()})
 	l.answers()
 }
 

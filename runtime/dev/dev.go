@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -81,7 +82,8 @@ type Loop struct {
 	turn    chan struct{}
 	first   chan struct{} // closed once there is a world, or a reason why there is none
 	began   sync.Once
-	refused *status.ReloadFailure // nil: the world has the last tree
+	refused atomic.Pointer[status.ReloadFailure] // nil: the world has the last tree
+	inForce atomic.Int64                         // number of the tree that the world has; 0: there is no world
 	// ran is when hooks were last seen to have run, by their ids: the clock of the world stands still.
 	ran     map[string]time.Time
 	settled time.Time // when something happened last
@@ -201,7 +203,8 @@ func (l *Loop) Settle(ctx context.Context) error {
 			return err
 		}
 	}
-	l.refused = nil
+	l.refused.Store(nil)
+	l.inForce.Store(int64(l.gen.Number))
 	l.noteRuns()
 	if problems := l.world.Status().Config.Problems; len(problems) > 0 {
 		return fmt.Errorf("the user's config: %s", strings.Join(problems, "; "))

@@ -89,6 +89,10 @@ func (d *Driver) Replica() status.Replica {
 	r := status.Replica{Leader: is.role >= takesOver, Holder: hostOf(is.name), Version: d.o.Version, Since: d.since}
 	r.Name = cmp.Or(os.Getenv(podName), hostOf(d.identity))
 	r.Ready, r.Reason = d.Ready()
+	r.ReloadFailed = d.reloads.get()
+	if gen := d.generation.Load(); gen != nil {
+		r.Generation = gen.Number
+	}
 	return r
 }
 
