@@ -241,3 +241,15 @@ func TestDriftThatMustNotBeRead(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 }
+
+// Elements of a list of a manifest may have a type and a status, and no name.
+func TestDriftOfElementsWithTypes(t *testing.T) {
+	of := func(status string) map[string]any {
+		return map[string]any{"spec": map[string]any{"l": []any{map[string]any{"type": "A", "status": status}}}}
+	}
+	d := drifts{known: true}
+	d.maps(nil, d.owned, of("x"), of("y"))
+	if len(d.fields) != 1 || d.fields[0].Path != "spec.l[0].status" {
+		t.Errorf("got %v", d.fields)
+	}
+}
