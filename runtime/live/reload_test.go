@@ -220,6 +220,14 @@ func TestAChangeOfNoModuleIsNotTold(t *testing.T) {
 			if got := log.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("%s %q: %s", c.path, c.text, got)
 			}
+			synctest.Wait()
+			st, err := f.driver.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := f.driver.Replica(); r.Generation == 0 || r.Generation != st.Generation || r.ReloadFailed != st.ReloadFailed {
+				t.Errorf("%s %q: the replica has generation %d, %v, the status %d, %v", c.path, c.text, r.Generation, r.ReloadFailed, st.Generation, st.ReloadFailed)
+			}
 		}
 		f.stop()
 		<-f.ended
