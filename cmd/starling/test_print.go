@@ -171,9 +171,19 @@ func render(err error) string {
 // shown is a text about a test without the reasons why modules do not load: those stand above, once.
 func (p *testPrinter) shown(text string) string {
 	for name, why := range p.unloaded {
-		text = strings.ReplaceAll(text, "module "+name+" fails: "+why, "module "+name+" does not load, as said above")
+		text = strings.ReplaceAll(text, testrunner.ModuleFails(name, why), "module "+name+" does not load, as said above")
 	}
 	return text
+}
+
+// saidAbove says that a line of a log tells why a module does not load.
+func (p *testPrinter) saidAbove(line string) bool {
+	for name, why := range p.unloaded {
+		if line == testrunner.ModuleBroken(name, why) {
+			return true
+		}
+	}
+	return false
 }
 
 func indent(text string) string {
@@ -197,9 +207,9 @@ func (p *testPrinter) logOf(log []string) (text string) {
 	}
 	for _, line := range log {
 		short := nextTry.ReplaceAllString(line, "")
-		switch name, why, _ := strings.Cut(strings.TrimPrefix(line, "error: "), ": broken: "); {
+		switch {
 		case p.verbose:
-		case why != "" && why == p.unloaded[name]: // said above
+		case p.saidAbove(line):
 			continue
 		case strings.HasPrefix(line, "debug: "):
 			continue

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -147,11 +148,19 @@ func (w *world) Failed() error {
 	return out
 }
 
+// ModuleFails is what a failed test says of a module that fails.
+func ModuleFails(module, why string) string { return fmt.Sprintf("module %s fails: %s", module, why) }
+
+// ModuleBroken is the line of a test's log about a module that does not load.
+func ModuleBroken(module, why string) string {
+	return format(builtins.LevelError, module, "", string(status.ModuleBroken)+": "+why, nil)
+}
+
 // said is one line about a failure.
 func said(f sim.Failure) string {
 	switch {
 	case f.Hook == "":
-		return fmt.Sprintf("module %s fails: %s", f.Module, f.Reason)
+		return ModuleFails(f.Module, f.Reason)
 	case f.Key != "":
 		return fmt.Sprintf("hook %s fails for %s: %s", f.Hook, f.Key, f.Reason)
 	}
