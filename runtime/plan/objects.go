@@ -81,8 +81,7 @@ func deleting(obj map[string]any) bool {
 	return meta["deletionTimestamp"] != nil
 }
 
-// bookkeeping are fields of objects that only say how they came about, and conditions, which have a comparison of
-// their own.
+// bookkeeping are fields of objects that only say how the objects came about, and the conditions: these are compared apart.
 func bookkeeping(path []string) bool {
 	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1]) ||
 		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel}) ||
