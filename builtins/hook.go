@@ -23,7 +23,7 @@ const maxHookTimeout = 10 * time.Minute
 func hookSpec() Spec {
 	return Spec{
 		Name: "hook", Phases: PhaseLoad, call: callHook,
-		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks. A new value of the user's runs hooks of before_helm(), which need a chart; in a module without one the hook has a schedule, too, or waits for its other triggers.",
+		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks. When the user's config changes, hooks of before_helm() run, which need a chart, controllers look again, and for global values before_all(each = True) of global hooks runs. No other hook does: it finds the change in its next run, so give it a schedule(…), too.",
 		Params: []Param{
 			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
 			{Name: "on", Type: TypeList, Default: "[]", Doc: "Its triggers: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},

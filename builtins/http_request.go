@@ -160,8 +160,8 @@ func (c *call) httpRequest(method string) (effect.Request, error) {
 	return r, nil
 }
 
-// listedURL returns the URL as it is sent. Of a hidden one errors show nothing: until
-// the host is found in a list that people write, it may be part of the secret.
+// listedURL returns the URL as it is sent. Errors show nothing of a hidden one: a host
+// that no list of people has may be part of the secret.
 func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 	shown := "it"
 	if !hidden {
@@ -189,7 +189,7 @@ func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 	}
 	if !hosts.Allow(u.Hostname(), uint16(port)) {
 		if hidden {
-			return "", errors.New("its host is not listed, and is not shown, as the URL is a secret; add it to module(http = […]) in module.star")
+			return "", errors.New("its host is not listed, and is not shown, as the URL is a secret; add the host to module(http = […]) in module.star")
 		}
 		return "", fmt.Errorf("the host %s is not listed; add %q to module(http = […]) in module.star", clip(u.Host), clip(u.Host))
 	}

@@ -170,7 +170,7 @@ func testSpecs() []Spec {
 		read(spec("values.get", "Returns a value as the module's hooks see it.", callTestValues,
 			Param{Name: "path", Type: TypePath, Doc: "The path, as in values.get."},
 			Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing is there."}, module), "the value, or default"),
-		read(spec("runs", "Returns the runs of a hook so far, in order. Each has .key (with for_each), .error (None after a success), .effects and .logs. .effects is a dict, with what the run has asked for alone: values (a list of {op, path, value}), writes ({kind, ref, object, patch and more}), metrics, messages (requests of http.send), requeue in nanoseconds, and state, the whole of it. Secrets in it are plain, so that a test can check them; bodies of messages are base64. .logs is a list of {level, message} and the fields.", callTestRuns,
+		read(spec("runs", "Returns the runs of a hook so far, in order. Each has .key (with for_each), .error (None after a success), .effects and .logs. .effects is a dict; keys that the run has not used are missing: values (a list of {op, path, value}), writes ({kind, ref, object, patch and more}), metrics, messages (requests of http.send), requeue in nanoseconds, and state, the whole of it. Secrets in it are plain, so that a test can check them; bodies of messages are base64. .logs is a list of {level, message} and the fields.", callTestRuns,
 			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id, where that is clear."}), "a list of runs"),
 		read(spec("metrics.get", "Returns the value of a metric that hooks have set.", callTestMetric,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the metric."},

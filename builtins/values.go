@@ -45,7 +45,7 @@ func valuesSpecs() []Spec {
 			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation; add makes what is missing above its path. A change inside a list sets the whole list."},
 		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet,
 			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
-			Doc: "Reads what the user set in the cluster, without any other layer. When it changes, hooks of before_helm run, and before_all(each = True) for global values; no other hook does. A module without a chart has neither: its hooks find the change in their next run, so add a schedule(…)."},
+			Doc: "Reads what the user set in the cluster, without any other layer. When the user's config changes, hooks of before_helm() run, which need a chart, controllers look again, and for global values before_all(each = True) of global hooks runs. No other hook does: it finds the change in its next run, so give it a schedule(…), too."},
 	}
 }
 

@@ -104,8 +104,6 @@ func (d *document) edit(c contentChange) (err error) {
 
 // loseAll makes all documents unknown: a message could not be read, which may have been an edit of any of them.
 func (s *Server) loseAll(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, d := range s.documents {
 		if !d.lost {
 			d.lose()

@@ -109,7 +109,7 @@ func (s *Server) renamed(d *document, offset int, name string) string {
 	return name
 }
 
-// ofParam is renamed for names that begin with the first parameter of a function around a place; ok is false for others.
+// ofParam does what renamed does, for names that begin with the first parameter of a function around a place; ok is false for others.
 func (s *Server) ofParam(d *document, offset int, name string) (is string, ok bool) {
 	first, _, _ := strings.Cut(name, ".")
 	for _, def := range enclosing(d.text, offset) {

@@ -84,7 +84,9 @@ func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
 	s.ctx = ctx
 	var messages jsonrpc2.ObjectStream
 	messages = jsonrpc2.NewBufferedStream(stream, codec{func(code int64, why string) {
+		s.mu.Lock()
 		s.loseAll(why)
+		s.mu.Unlock()
 		// Of a message that cannot be read nobody knows the id: it is null, which the library has no way to say.
 		_ = messages.WriteObject(map[string]any{"jsonrpc": "2.0", "id": nil, "error": jsonrpc2.Error{Code: code, Message: why}})
 	}})
@@ -172,7 +174,12 @@ func (s *Server) handle(req *jsonrpc2.Request) (result any, err error) {
 	case "textDocument/didOpen":
 		return note(req, s.didOpen)
 	case "textDocument/didChange":
-		return note(req, s.didChange)
+		var p didChangeParams
+		if err := decode(req.Params, &p); err != nil {
+			s.loseAll("an edit cannot be read")
+			return nil, badParams(err)
+		}
+		return nil, s.didChange(p)
 	case "textDocument/didClose":
 		return note(req, s.didClose)
 	case "textDocument/didSave":

@@ -343,6 +343,14 @@ func TestLostDocument(t *testing.T) {
 		t.Errorf("after an edit that was not read: %v", err)
 	}
 	c.edit(path, counting)
+	c.versions[uri]++
+	c.notify("textDocument/didChange", map[string]any{"textDocument": map[string]any{"uri": uri, "version": c.versions[uri]}, "contentChanges": []any{
+		map[string]any{"text": "x", "range": map[string]any{"start": map[string]int{"line": 0, "character": -1}, "end": map[string]int{"line": 0}}},
+	}})
+	if err := c.try("textDocument/documentSymbol", map[string]any{"textDocument": documentID{uri}}, nil); err == nil || !strings.Contains(err.Error(), "not known any more") {
+		t.Errorf("after an edit that does not fit: %v", err)
+	}
+	c.edit(path, counting)
 	var symbols []documentSymbol
 	c.call("textDocument/documentSymbol", map[string]any{"textDocument": documentID{uri}}, &symbols)
 	if fmt.Sprint(len(symbols)) != "1" || symbols[0].Name != "count" {

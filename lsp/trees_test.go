@@ -124,7 +124,8 @@ func TestCompletionOfManyNames(t *testing.T) {
 	began := time.Now()
 	var got completionList
 	c.call("textDocument/completion", place(uri, text.Position{Line: 1, Character: 5}), &got)
-	if took := time.Since(began); took > time.Second {
+	// Once per name it took 256 ms for 60 names on an idle machine, and grew with their square.
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if !strings.Contains(fmt.Sprint(got.Items), "fn_599") {

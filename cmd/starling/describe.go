@@ -21,7 +21,7 @@ import (
 const (
 	// describedRuns and describedLines are how many of the last ones are shown.
 	describedRuns, describedLines = 10, 10
-	// describedFor is for how long the runs of one page are those of the next.
+	// describedFor is for how long the runs of one page are those of the next where pods are asked: a process in each.
 	describedFor = 10 * time.Second
 )
 

@@ -55,7 +55,7 @@ func (r *records) dir() string { return live.RecordsDir(r.instance.StateDir) }
 
 // list returns the headers of all runs, the newest first, and how many there are of other versions.
 func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, err error) {
-	if time.Since(r.asked) < r.keep {
+	if r.inPods() && time.Since(r.asked) < r.keep {
 		return r.kept, r.others, nil
 	}
 	if runs, others, err = r.ask(cmd); err == nil {

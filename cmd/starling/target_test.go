@@ -123,6 +123,7 @@ func TestQuestionsToPodsShareAConnection(t *testing.T) {
 	}
 	for range 10 {
 		ask()
+		asks.looked = time.Now() // however slow the machine is
 	}
 	oneOpen("nobody leads")
 	if n := pods.opened.Load(); n > 3 {

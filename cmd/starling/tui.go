@@ -178,6 +178,7 @@ func (s *instanceSource) Plan(ctx context.Context) (string, error) {
 func (s *instanceSource) Run(ctx context.Context, module string) (hooks []string, err error) {
 	_, err = s.pages.ask(ctx, func(_ *cobra.Command, client *admin.Client) (err error) {
 		hooks, err = client.RunNow(ctx, module, "")
+		s.pages.flags.records.asked = time.Time{} // there is a new one
 		return err
 	})
 	return hooks, err

@@ -60,7 +60,7 @@ func split(fence string) (out []string) {
 			command = rest
 			continue
 		}
-		if strings.Count(command, "'")%2 == 1 {
+		if quoted(command) {
 			command += "\n"
 			continue
 		}
@@ -69,5 +69,25 @@ func split(fence string) (out []string) {
 		}
 		command = ""
 	}
+	if command != "" { // it does not end, so no test will run it
+		out = append(out, command)
+	}
 	return out
+}
+
+// quoted says whether a command ends within quotes. A comment has none.
+func quoted(command string) bool {
+	quote, before := rune(0), ' '
+	for _, r := range command {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == '#' && before == ' ':
+			return false
+		}
+		before = r
+	}
+	return quote != 0
 }

@@ -1,6 +1,9 @@
 package pages
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A row of the table that no command needs says of some other one what is not true.
 func TestEachRowIsNeeded(t *testing.T) {
@@ -19,5 +22,13 @@ func TestEachRowIsNeeded(t *testing.T) {
 		if !needed {
 			t.Errorf("%+v: each command is run as it is without it", row)
 		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	got := split("a # it's\n\nb 'c\nd' e\n# no command\nf \\\n  \"g#h\" '#'\ni 'that has no end\n")
+	want := []string{"a # it's", "b 'c\nd' e", "f \"g#h\" '#'", "i 'that has no end\n"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,6 +4,7 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,13 +209,16 @@ func (w *walk) run(page, command string, s step) {
 		w.inBackground(text)
 		return
 	}
+	first := ""
 	cluster.Eventually(w.t, soon, page+": "+command, func() error {
 		out, err := w.sh(text)
 		switch {
 		case s.refused && err == nil:
 			return fmt.Errorf("it is not refused, and prints %s", out)
 		case !s.refused && err != nil || !strings.Contains(out, s.says):
-			return fmt.Errorf("%w, and it prints %s; want %q", err, out, s.says)
+			now := fmt.Sprintf("%v, and it prints %s; want %q", err, out, s.says)
+			first = cmp.Or(first, now) // a command that is repeated may fail otherwise
+			return fmt.Errorf("%s; at first: %s", now, first)
 		}
 		return nil
 	})
@@ -261,7 +265,7 @@ func (w *walk) goesOn(text string) (string, error) {
 	}()
 	select {
 	case err := <-ended:
-		return out.String(), fmt.Errorf("it has ended: %w", err)
+		return out.String(), fmt.Errorf("it has ended: %v", err)
 	case <-time.After(going):
 		cancel()
 		<-ended

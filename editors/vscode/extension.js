@@ -1,5 +1,6 @@
 // Starts `starling lsp` for the files of module trees.
 const { execFile } = require("node:child_process");
+const { existsSync } = require("node:fs");
 const { promisify } = require("node:util");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
@@ -8,18 +9,22 @@ let client;
 let log;
 // Starts and stops come one after the other, however fast the setting changes.
 let last = Promise.resolve();
+// answers is how long a program may take to say its version, in milliseconds.
+const answers = 10_000;
 
 async function start() {
   const command = vscode.workspace.getConfiguration("starling").get("path");
-  const cwd = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const cwd = folder?.scheme === "file" && existsSync(folder.fsPath) ? folder.fsPath : undefined;
   try {
     // The client says of a program that cannot be started only that it has no connection.
-    const { stdout } = await promisify(execFile)(command, ["version"], { cwd });
+    const { stdout } = await promisify(execFile)(command, ["version"], { cwd, timeout: answers });
     if (!stdout.startsWith("starling ")) {
       throw new Error("it is another program than Starling");
     }
   } catch (error) {
-    explain(command, error.code === "ENOENT" ? "there is no such program" : error.stderr?.trim() || error.message);
+    const why = error.killed ? "it does not say its version" : error.stderr?.trim() || error.message;
+    explain(command, error.code === "ENOENT" ? "there is no such program" : why);
     return;
   }
   client = new LanguageClient("starling", "Starling", { command, args: ["lsp"] }, {

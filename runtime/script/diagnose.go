@@ -42,7 +42,7 @@ func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 		var all []*Error
 		for i, re := range resolveErrs[:min(len(resolveErrs), maxErrors+1)] {
 			if i == maxErrors {
-				re.Msg = fmt.Sprintf("%d more mistakes follow; the first %d of this file are told", len(resolveErrs)-i, i)
+				re.Msg = fmt.Sprintf("this mistake and %d more of this file are not told", len(resolveErrs)-i-1)
 			}
 			all = append(all, h.at(source, re.Pos, re.Msg))
 		}
