@@ -168,12 +168,12 @@ func TestReadmesOfExamples(t *testing.T) {
 	w := begin(t)
 	port := freePort(t)
 	w.other = append(w.other, "https://127.0.0.1:9443", fmt.Sprintf("https://127.0.0.1:%d --webhook-address 127.0.0.1:%d", port, port),
-		"0.0.0.0:8080", "127.0.0.1:0", "make run", "starling run --modules examples/quickstart")
+		"0.0.0.0:8080", "127.0.0.1:0", "--modules /modules", "--modules addons", "make run", "starling run --modules examples/quickstart")
 	runs := func(example string) func() {
 		return func() { w.inBackground("starling run --modules examples/" + example) }
 	}
 	steps := map[string]map[string]step{
-		"README.md":       nil,
+		"docs/reload.md":  {"starling run --modules /modules --reload=false": {follows: true}, "starling run --modules /modules": {follows: true}},
 		"CONTRIBUTING.md": {"kubectl --kubeconfig": {before: func() { w.waitFile("kc") }}},
 		"examples/secret-copier/README.md": {
 			"kubectl create secret":  {before: runs("secret-copier")},
@@ -223,7 +223,7 @@ func TestCommandsBesideAStarling(t *testing.T) {
 		}
 		return nil
 	})
-	w.other = append(w.other, runOfPages, run, "--modules /modules", "--modules addons", "render ingress-nginx ", "render hello ")
+	w.other = append(w.other, runOfPages, run, "render ingress-nginx ", "render hello ")
 	w.pages(BesideStarling, "starling get replicas", map[string]map[string]step{
 		"docs/commands.md": {"starling get modules -w": {follows: true}},
 		"docs/operations.md": {

@@ -43,6 +43,7 @@ var table = []struct {
 	{"docs/dev.md", ``, Dev},
 	{"docs/commands.md", `--dev`, Dev},
 	{"examples/*/README.md", ``, Examples},
+	{"docs/reload.md", ``, Examples},
 	{"README.md", `kubectl create namespace|starling run`, Examples},
 	{"CONTRIBUTING.md", `^(kubectl|bin/)`, Examples},
 
