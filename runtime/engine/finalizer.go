@@ -129,6 +129,21 @@ func (h *hook) watchFormer() {
 	}
 }
 
+// startFormer starts the watches of such kinds that have waited until the tree takes away what it lacks.
+func (e *Engine) startFormer(m *module) {
+	if !m.started || m.leaving {
+		return
+	}
+	incarnation := e.op()
+	for _, h := range m.hooks {
+		for _, w := range h.watches {
+			if w.Decl.Former && w.ID == "" {
+				e.startWatch(h, w, incarnation)
+			}
+		}
+	}
+}
+
 // uses says whether a finalizer is that of a hook, whatever kinds it has owned.
 func (e *Engine) uses(h *hook, f finalizers.Finalizer) bool {
 	own := e.finalizerOf(h)

@@ -104,7 +104,8 @@ func (e *Engine) lookAtFolders() {
 	}
 }
 
-// stay notes until when the tree takes nothing away. Then modules that it lacks go as if they had left it now.
+// stay notes until when the tree takes nothing away. Then modules that it lacks go as if they had left it now, and so
+// do children of kinds that it lacks.
 func (e *Engine) stay(until string) {
 	if until == e.globals.Stays {
 		return
@@ -112,6 +113,9 @@ func (e *Engine) stay(until string) {
 	if e.globals.Stays = until; until == "" {
 		for _, m := range e.gone() {
 			m.absent(e.now, e.opts.Grace)
+		}
+		for _, m := range e.all() {
+			e.startFormer(m)
 		}
 	}
 	e.touchAll()

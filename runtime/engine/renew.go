@@ -24,6 +24,7 @@ type change struct {
 	watch  []begins   // of edited hooks: to start
 	timers timers.Set // of edited hooks: to start
 	stop   []*watches.Watch
+	stays  bool // the tree takes nothing away for now
 }
 
 // begins is a watch of a hook that has to be started.
@@ -86,7 +87,7 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 
 // renewHooks puts the hooks of the next generation into the place of those before.
 func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
-	c := &change{module: m}
+	c := &change{module: m, stays: e.globals.Stays != ""}
 	before := m.byKey
 	m.hooks, m.byKey = nil, map[string]*hook{}
 	// Their defaults are part of what hooks do.
@@ -252,7 +253,7 @@ func (h *hook) takeTimer(old timers.Set, b *builtins.Binding, c *change) {
 func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.Binding, c *change) {
 	for _, w := range old {
 		each := b.Name == h.gen.ForEach
-		if w.Binding == b.Name && sees(w.Decl, b.Watch) && each == (b.Name == before.ForEach) &&
+		if w.Binding == b.Name && w.ID != "" && !(b.Watch.Former && c.stays) && sees(w.Decl, b.Watch) && each == (b.Name == before.ForEach) &&
 			(!each || before.Cleans() == h.gen.Cleans()) {
 			w.Decl = b.Watch
 			h.watches = append(h.watches, w)

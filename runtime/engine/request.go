@@ -132,13 +132,15 @@ func (e *Engine) responded(r *asked, err error) {
 }
 
 // serve tells the driver which hooks of a module answer requests, when that changed.
-// A module whose fate is not known yet keeps the webhooks that it has.
+// A module whose fate is not known yet keeps the webhooks that it has, and so does one that stays though the tree
+// switches it off.
 func (e *Engine) serve(m *module) {
 	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && len(m.serves) == 0 {
 		return
 	}
 	hooks := []*generation.Hook{}
-	known := m.started || m.verdict.State == status.ModuleOff || m.verdict.Do == verdicts.Uninstall
+	stays := e.globals.Stays != "" && m.verdict.Do == verdicts.Hold
+	known := m.started || m.verdict.State == status.ModuleOff && !stays || m.verdict.Do == verdicts.Uninstall
 	if m.started && !m.leaving {
 		for _, h := range m.hooks {
 			if !h.answersRequests() {

@@ -2,15 +2,18 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // lacking is a world whose process has taken over with an older tree: that lacks the module shop and the hook web/b,
@@ -126,5 +129,83 @@ func TestANewerTreeArrives(t *testing.T) {
 	}
 	if len(w.gone) > 0 || !remembered {
 		t.Errorf("gone %v; the hook remembers: %v", w.gone, remembered)
+	}
+}
+
+// The newer tree has a controller that owns one kind more: nothing is known of its children of that kind, so none goes,
+// and a parent that is being deleted stays. Later they go as always.
+func TestAnOlderTreeKeepsChildrenOfOtherKinds(t *testing.T) {
+	const former = "web/a#children-secret"
+	begun := func(w *world) bool {
+		return slices.ContainsFunc(w.watched, func(id string) bool { return strings.HasPrefix(id, "+"+former) })
+	}
+	older := func(t *testing.T) *world {
+		w := newWorld(t, owner("1", "ConfigMap", "Secret"))
+		w.objects["x"] = Object{Name: "x"}
+		w.start()
+		w.gen = newWorld(t, owner("2", "ConfigMap")).gen
+		w.stays, w.watched = "noon", nil
+		w.seen = func(a RunHook) { w.waits = reconcile.Unsure(a.Unsynced) }
+		w.start()
+		w.happens("deleted", "x")
+		w.advance(time.Hour)
+		if _, there := w.objects["x"]; !there || begun(w) {
+			t.Errorf("the parent is there: %v; watched %v", there, w.watched)
+		}
+		w.state("web", status.ModuleReady, "")
+		return w
+	}
+	t.Run("the hold ends", func(t *testing.T) {
+		w := older(t)
+		w.in(Stays{})
+		w.advance(time.Hour)
+		if _, there := w.objects["x"]; there || !begun(w) {
+			t.Errorf("the parent is there: %v; watched %v", there, w.watched)
+		}
+	})
+	t.Run("the newer tree arrives", func(t *testing.T) {
+		w := older(t)
+		w.reload(owner("3", "ConfigMap", "Secret"))
+		w.advance(time.Hour)
+		if _, there := w.objects["x"]; there || !begun(w) {
+			t.Errorf("the parent is there: %v; watched %v", there, w.watched)
+		}
+	})
+	t.Run("a tree without the other kind arrives", func(t *testing.T) {
+		w := older(t)
+		w.reload(owner("3", "ConfigMap", "Secret"))
+		w.watched = nil
+		w.objects["y"] = Object{Name: "y"}
+		w.happens("added", "y")
+		w.reload(owner("4", "ConfigMap"))
+		w.happens("deleted", "y")
+		w.advance(time.Hour)
+		if _, there := w.objects["y"]; !there || begun(w) {
+			t.Errorf("the parent is there: %v; watched %v", there, w.watched)
+		}
+		w.in(Stays{})
+		w.advance(time.Hour)
+		if _, there := w.objects["y"]; there || !begun(w) {
+			t.Errorf("the parent is there: %v; watched %v", there, w.watched)
+		}
+	})
+}
+
+// The tree switches a module off that has webhooks: they stay registered. Users switch it off as always.
+func TestAnOlderTreeKeepsWebhooksOfModulesThatAreOff(t *testing.T) {
+	reviewed := code("1", hk("a", onWatch("nodes"), builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}))
+	w := newWorld(t, mod("web", isOn(), reviewed), mod("shop", isOn(), reviewed))
+	w.start()
+	w.gen.Tree.Values = map[string]any{"webEnabled": false}
+	w.stays, w.served = "noon", nil
+	w.start()
+	off(w, "shop")
+	w.advance(time.Hour)
+	if want := []string{"shop: shop/a", "shop:"}; !slices.Equal(w.served, want) {
+		t.Errorf("served %q, want %q", w.served, want)
+	}
+	w.in(Stays{})
+	if want := []string{"shop: shop/a", "shop:", "web:"}; !slices.Equal(w.served, want) {
+		t.Errorf("served %q, want %q", w.served, want)
 	}
 }

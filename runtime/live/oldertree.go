@@ -28,14 +28,23 @@ const (
 // treeDigest is that of the tree in force.
 func (d *Driver) treeDigest() string { return d.generation.Load().Tree.Digest }
 
-// stays says until when the tree of a process that has taken over takes nothing away, and why; "": it does. Later
-// it is asked again: where a rollout is the reason, its end is awaited, and no other file.
-func (d *Driver) stays(began time.Time) (until string, again func() string) {
-	if until = d.rollout(); until != "" {
-		return until, d.rollout
+// stays returns a function that says until when the tree of a process that has taken over takes nothing away, and why;
+// "": it does. It is asked again and again. The first time that the Deployment can be read decides: where a rollout is
+// under way, its end is awaited, and no other file.
+func (d *Driver) stays(began time.Time) func() string {
+	decided, rolls := false, true
+	return func() (until string) {
+		if rolls {
+			var read bool
+			if until, read = d.rollout(); read && !decided {
+				decided, rolls = true, until != ""
+			}
+		}
+		if !rolls {
+			until = d.arrives(began.Add(treeArrives))
+		}
+		return until
 	}
-	again = func() string { return d.arrives(began.Add(treeArrives)) }
-	return again(), again
 }
 
 // arrives says that a newer tree may arrive until then, or "".
@@ -47,12 +56,12 @@ func (d *Driver) arrives(until time.Time) string {
 }
 
 // endStays has the tree take away what it lacks as soon as nothing speaks against that any more; until is what the
-// engine was told at first.
-func (d *Driver) endStays(until string, again func() string) {
+// engine was told at first. It returns false when the work has ended before.
+func (d *Driver) endStays(until string, again func() string) bool {
 	for until != "" {
 		select {
 		case <-d.work.Done():
-			return
+			return false
 		case <-time.After(rolloutEvery):
 		}
 		if now := again(); now != until && d.work.Err() == nil {
@@ -60,30 +69,35 @@ func (d *Driver) endStays(until string, again func() string) {
 			until = now
 		}
 	}
+	return d.work.Err() == nil
 }
 
 // rollout says until when the Deployment of this process has pods of older templates, or "". It is "" outside a
-// Deployment, and without the right to read it. A Deployment that cannot be read for now may have such pods.
-func (d *Driver) rollout() string {
+// Deployment, and without the right to read it. One that cannot be read for now may have such pods.
+func (d *Driver) rollout() (until string, read bool) {
 	name := deploymentOf(os.Getenv(podName))
 	if name == "" {
-		return ""
+		return "", true
 	}
 	ctx, end := context.WithTimeout(d.work, 10*time.Second)
 	defer end()
 	obj, err := d.o.Client.Get(ctx, effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: d.o.Namespace, Name: name})
 	switch {
 	case apierrors.IsForbidden(err), err == nil && obj == nil:
-		return ""
+		return "", true
 	case err != nil:
-		return "Deployment " + name + " can be read: " + err.Error()
+		return "Deployment " + name + " can be read: " + err.Error(), false
 	}
 	var is appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &is); err != nil {
-		return ""
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &is); err != nil || rolledOut(&is) {
+		return "", true
 	}
-	if is.Status.ObservedGeneration >= is.Generation && is.Status.UpdatedReplicas >= is.Status.Replicas {
-		return ""
-	}
-	return "the rollout of Deployment " + name + " is done, or undone: pods of two templates are there"
+	return "the rollout of Deployment " + name + " is done, or undone: pods of two templates are there", true
+}
+
+// rolledOut says that all pods of a Deployment are of one template. A paused one of which no pod has its template was
+// edited since, and makes no such pod until it is resumed.
+func rolledOut(d *appsv1.Deployment) bool {
+	s := &d.Status
+	return s.ObservedGeneration >= d.Generation && (s.UpdatedReplicas >= s.Replicas || d.Spec.Paused && s.UpdatedReplicas == 0)
 }

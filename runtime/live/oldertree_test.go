@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,25 +45,36 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "starling", Image: "starling"}}
 		return d
 	}
+	none := rollout(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2})
+	edited := rollout(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2})
+	edited.Spec.Paused = true
+	paused := rollout(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 1})
+	paused.Spec.Paused = true
 	halfway := rollout(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 1})
 	for name, tt := range map[string]struct {
 		trees     []string // of the process that leads, in turn; own: that of this process
 		rollout   *appsv1.Deployment
 		forbidden bool
+		late      bool // the first read of it fails
 		says      string
 		lasts     time.Duration // 0: it goes in a moment
 	}{
-		"the same all the time":         {trees: []string{"a", "a"}},
-		"it says no tree":               {trees: []string{"", ""}},
-		"it has changed":                {trees: []string{"a", "b"}, says: "00:", lasts: treeArrives},
-		"it has changed before":         {trees: []string{"a", "b", "b"}, says: "a newer module tree, which may still arrive here", lasts: treeArrives},
-		"it has become this one":        {trees: []string{"a", own}},
-		"it was this one once":          {trees: []string{own, "b"}, says: "a newer module tree", lasts: treeArrives},
-		"this one came later":           {trees: []string{"a", "b", own, own}},
-		"no rollout":                    {trees: []string{"a"}, rollout: rollout(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2})},
-		"a rollout":                     {trees: []string{"a"}, rollout: halfway, says: "the rollout of Deployment starling is done, or undone: pods of two templates are there", lasts: time.Hour},
-		"a rollout that has changed it": {trees: []string{"a", "b"}, rollout: halfway, says: "the rollout of Deployment starling", lasts: 2 * moment},
-		"a rollout that is not seen":    {trees: []string{"a"}, rollout: halfway, forbidden: true},
+		"the same all the time":                              {trees: []string{"a", "a"}},
+		"it says no tree":                                    {trees: []string{"", ""}},
+		"it has changed":                                     {trees: []string{"a", "b"}, says: "00:", lasts: treeArrives},
+		"it has changed before":                              {trees: []string{"a", "b", "b"}, says: "a newer module tree, which may still arrive here", lasts: treeArrives},
+		"it has become this one":                             {trees: []string{"a", own}},
+		"it was this one once":                               {trees: []string{own, "b"}, says: "a newer module tree", lasts: treeArrives},
+		"this one came later":                                {trees: []string{"a", "b", own, own}},
+		"no rollout":                                         {trees: []string{"a"}, rollout: none},
+		"no rollout, which is not known at first":            {trees: []string{"a"}, rollout: none, late: true},
+		"no rollout, not known at first, and it has changed": {trees: []string{"a", "b"}, rollout: none, late: true, says: "a newer module tree, which may still arrive here", lasts: treeArrives},
+		"a rollout that is not known at first":               {trees: []string{"a"}, rollout: halfway, late: true, says: "the rollout of Deployment starling", lasts: time.Hour},
+		"a rollout that is paused":                           {trees: []string{"a"}, rollout: paused, says: "the rollout of Deployment starling", lasts: time.Hour},
+		"an edit that is paused":                             {trees: []string{"a"}, rollout: edited},
+		"a rollout":                                          {trees: []string{"a"}, rollout: halfway, says: "the rollout of Deployment starling is done, or undone: pods of two templates are there", lasts: time.Hour},
+		"a rollout that has changed it":                      {trees: []string{"a", "b"}, rollout: halfway, says: "the rollout of Deployment starling", lasts: 2 * moment},
+		"a rollout that is not seen":                         {trees: []string{"a"}, rollout: halfway, forbidden: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.rollout != nil {
@@ -98,9 +110,13 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 					}
 				}
 				g := f.beside(one)
+				var reads atomic.Int32
 				g.answered = func(r *http.Request, answer *http.Response) {
-					if tt.forbidden && strings.HasSuffix(r.URL.Path, "/deployments/starling") {
+					switch ours := strings.HasSuffix(r.URL.Path, "/deployments/starling"); {
+					case ours && tt.forbidden:
 						answer.StatusCode = http.StatusForbidden
+					case ours && tt.late && reads.Add(1) == 1:
+						answer.StatusCode = http.StatusInternalServerError
 					}
 				}
 				lead := func(tree string) {
@@ -127,14 +143,14 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 				if tt.lasts == 0 {
 					return
 				}
-				if says, _ := g.driver.stays(time.Now()); !strings.Contains(says, tt.says) {
+				if says := g.driver.stays(time.Now())(); !strings.Contains(says, tt.says) {
 					t.Errorf("it says %q", says)
 				}
 				time.Sleep(tt.lasts - 2*moment)
 				if !there() {
 					t.Error("it is gone too early")
 				}
-				if tt.rollout != nil {
+				if tt.rollout == halfway || tt.rollout == paused {
 					d, err := client.AppsV1().Deployments("ops").Get(t.Context(), "starling", metav1.GetOptions{})
 					if err != nil {
 						t.Fatal(err)

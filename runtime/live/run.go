@@ -178,18 +178,18 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 
 // beginLeading has the engine that leads start, and tells it when its tree takes away what it lacks.
 func (d *Driver) beginLeading() {
-	began := time.Now()
-	var until string
-	var again func() string
+	stays, until := d.stays(time.Now()), ""
 	d.begin(func() (engine.Start, error) {
 		var asks sync.WaitGroup
-		asks.Go(func() { until, again = d.stays(began) })
+		asks.Go(func() { until = stays() })
 		start, err := d.readStart()
 		asks.Wait()
 		start.Stays = until
 		return start, err
 	})
-	d.endStays(until, again)
+	if d.endStays(until, stays) {
+		d.webhooks.TakeAway()
+	}
 }
 
 // begin reads what earlier processes kept and lets the engine start.

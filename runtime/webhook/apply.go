@@ -75,7 +75,7 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		try(about, err)
 	}
 	for ref, obj := range live {
-		try(ref.String(), m.unwanted(ctx, ref, obj, w.decided))
+		try(ref.String(), m.unwanted(ctx, ref, obj, w))
 	}
 	for name, err := range m.conversions(ctx, w, s) {
 		try(name, err)
@@ -131,11 +131,11 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 
 // unwanted deletes an object of ours, if it is known that nobody wants it. One that
 // stays is kept in step with the certificates.
-func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, decided map[string]bool) error {
+func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, w want) error {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
 	module, _ := labels[effect.ModuleLabel].(string)
-	if m.removable(module, decided) {
+	if m.removable(ref, module, w) {
 		asked := time.Now()
 		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
 			return err
@@ -219,7 +219,10 @@ func (m *Manager) conversions(ctx context.Context, w want, s shape) map[string]e
 // sweep removes what an earlier tree of this instance has left, when this one takes no
 // requests at all. A process without the right to look has never made any.
 func (m *Manager) sweep(ctx context.Context) (done bool) {
-	decided := m.wanted().decided
+	w := m.wanted()
+	if w.keeps {
+		return false
+	}
 	done = true
 	for _, kind := range []string{kindValidating, kindMutating} {
 		found, err := m.o.Client.List(ctx, registration, kind, nil, instanceSelector(m.o.Instance), "")
@@ -232,7 +235,7 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 		}
 		for _, obj := range found {
 			ref := refOf(kind, obj)
-			done = m.tell(ref.String(), m.unwanted(ctx, ref, obj, decided)) == nil && done
+			done = m.tell(ref.String(), m.unwanted(ctx, ref, obj, w)) == nil && done
 		}
 	}
 	return done
@@ -241,9 +244,14 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 // removable says whether objects of a module that nobody wants may go: those of a
 // module that was asked and wants none, or is not in the tree any more. A folder that
 // holds nothing of a module, or one that does not load, tells nothing.
-// The one for Module objects, of no module, goes once no module wants any.
-func (m *Manager) removable(module string, decided map[string]bool) bool {
-	if module == "" {
+// The one for Module objects, of no module, goes once no module wants any. While another process may have a newer
+// tree, nothing goes that this tree lacks.
+func (m *Manager) removable(ref effect.Ref, module string, w want) bool {
+	decided := w.decided
+	switch {
+	case w.keeps && !w.owns[ref.Name]:
+		return false
+	case module == "":
 		return len(decided) > 0 && !slices.Contains(slices.Collect(maps.Values(decided)), false)
 	}
 	known, in := decided[module]

@@ -79,8 +79,10 @@ type Manager struct {
 	// inherited are modules of which that was said before this manager led: they are answered, and their
 	// registrations stay as they are.
 	inherited map[string]bool
-	synced    map[string]bool // watches
-	broken    map[string]string
+	// keeps: registrations of hooks that the tree lacks stay, see [Manager.TakeAway].
+	keeps  bool
+	synced map[string]bool // watches
+	broken map[string]string
 
 	// The fields below belong to the goroutine of Run.
 	listens   bool // with a certificate or without

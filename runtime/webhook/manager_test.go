@@ -82,6 +82,7 @@ type world struct {
 	gen     *generation.Generation
 	manager *Manager
 	standby bool           // the manager does not lead
+	keeps   bool           // it takes nothing away
 	prepare func(*Manager) // may be nil
 	log     buffer
 	stop    func()
@@ -120,6 +121,9 @@ func (w *world) run(change ...func(*Options)) {
 	}
 	if !w.standby {
 		w.manager.Lead()
+		if !w.keeps {
+			w.manager.TakeAway()
+		}
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -313,6 +317,47 @@ func TestWhatEarlierTreesHaveLeft(t *testing.T) {
 	w.eventually("web was not asked", w.hasNames("before"))
 	w.serve("web", false)
 	w.eventually("web wants none", w.hasNames())
+}
+
+// While another process may have a newer tree, all stays registered that this tree lacks, and goes later. Hooks of
+// the tree that are off lose theirs at once.
+func TestAnOlderTreeKeepsWhatIsRegistered(t *testing.T) {
+	const none = "def f(ctx):\n    pass\nhook(f, on = [startup])\n"
+	for name, files := range map[string]map[string]string{
+		"a tree with webhooks":    {"web/hooks/a.star": twoHooks},
+		"a tree without webhooks": {"web/hooks/a.star": none},
+	} {
+		w := newWorld(t, files)
+		w.keeps = true
+		newer := []string{"ns.starling.gone.a.f.validate", "ns.starling.web.b.f.validate"}
+		putStale(w, newer[0], "gone")
+		putStale(w, newer[1], "web")
+		putStale(w, validating, "web") // with another body, as an older tree has it
+		w.run()
+		w.serve("web", true)
+		if files["web/hooks/a.star"] == twoHooks {
+			w.eventually(name+" registers", func() error {
+				if hooks, _ := w.api.Object(registration, kindValidating, "", validating)["webhooks"].([]any); len(hooks) != 1 {
+					return fmt.Errorf("%v", hooks)
+				}
+				return nil
+			})
+			w.serve("web", false)
+			w.eventually(name+", off", w.hasNames(newer...))
+		}
+		time.Sleep(50 * time.Millisecond)
+		for _, stays := range newer {
+			if !slices.Contains(w.names(), stays) {
+				t.Errorf("%s: there are %q", name, w.names())
+			}
+		}
+		if text := w.api.Object(registration, kindValidating, "", newer[0]); text["webhooks"] != nil {
+			t.Errorf("%s: it has changed: %v", name, text)
+		}
+		w.manager.TakeAway()
+		w.eventually(name+" takes away", w.hasNames())
+		w.stop()
+	}
 }
 
 func TestNobodyIsRegisteredWhoCannotBeReached(t *testing.T) {

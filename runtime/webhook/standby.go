@@ -13,15 +13,23 @@ import (
 const lookForCertificates = 10 * time.Second
 
 // Lead has the manager write from now on: the Lease is held. [Manager.Serve] says again what modules serve;
-// requests are answered as before until then.
+// requests are answered as before until then. Hooks that the tree lacks stay registered until [Manager.TakeAway].
 func (m *Manager) Lead() {
 	m.mu.Lock()
-	m.inherited = map[string]bool{}
+	m.inherited, m.keeps = map[string]bool{}, true
 	for name := range m.served {
 		m.inherited[name] = true
 	}
 	m.mu.Unlock()
 	m.leads.Store(true)
+	m.Wake()
+}
+
+// TakeAway has the manager delete registrations of hooks that the tree lacks: no other process has a newer tree.
+func (m *Manager) TakeAway() {
+	m.mu.Lock()
+	m.keeps = false
+	m.mu.Unlock()
 	m.Wake()
 }
 

@@ -44,14 +44,19 @@ type want struct {
 	converting bool
 	// decided says of which modules it is known what they want.
 	decided map[string]bool
-	routes  map[string]route
+	// keeps: of what is not wanted, only that goes which is in owns, the names of what the tree may have registered.
+	keeps  bool
+	owns   map[string]bool
+	routes map[string]route
 }
 
 func (m *Manager) wanted() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{}}
+	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{},
+		keeps: m.keeps, owns: map[string]bool{}}
 	for _, b := range m.bindings() {
+		w.owns[objectName(m.o.Instance, b.hook, b.binding)] = true
 		if b.binding.Convert != nil {
 			w.converting = true
 			w.synced = w.synced && m.synced[watchDefinitions]
