@@ -38,16 +38,18 @@ const longer = 20 * time.Second
 // once the change is there.
 func TestATreeThatArrivesLateUninstallsNothing(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, mirror("web", on)).alone("each process has a tree of its own")
+	f := newFixture(t, mirror("web", on), webhookRole(mirrors)).alone("each process has a tree of its own")
+	ns, denied := f.labelled(), newConfigMap("bad", map[string]string{"deny": "yes"})
+	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
 	next := (&fixture{t: t, ns: f.ns, name: f.name, modules: t.TempDir(), kube: f.kube}).alone(f.single)
 	next.write(mirror("web", on))
-	f.start()
+	f.start(led[0], asked[1])
 	f.waitState("web", status.ModuleReady)
-	next.start()
+	next.start(asked...)
 	next.waitReadyAs(false)
 
 	change := mirror("extra", on)
-	change["extra/hooks/keeping.star"], change["web/hooks/keeping.star"] = keeping, keeping
+	change["extra/hooks/keeping.star"], change["web/hooks/keeping.star"], change["extra/hooks/guard.star"] = keeping, keeping, guard
 	f.write(change)
 	for _, name := range []string{"extra", "web"} {
 		f.waitState(name, status.ModuleReady)
@@ -61,11 +63,14 @@ func TestATreeThatArrivesLateUninstallsNothing(t *testing.T) {
 		return cm.UID
 	}
 	before := extra()
+	f.refused(ns, denied, "denied the request: CREATE of bad by ")
 	f.process.Kill()
 	next.waitState("extra", status.ModulePaused, "not in the module tree; it stays as it is until ", "had a newer module tree, which may still arrive here")
 	next.waitState("web", status.ModuleReady)
 	time.Sleep(longer)
 	next.waitState("extra", status.ModulePaused)
+	next.waitConfigurations(3)
+	next.refused(ns, denied, "no hook answers here") // as its failure policy says
 	if after := extra(); after != before {
 		t.Errorf("it was made anew: %s, then %s", before, after)
 	}
@@ -75,6 +80,7 @@ func TestATreeThatArrivesLateUninstallsNothing(t *testing.T) {
 		next.waitState(name, status.ModuleReady)
 		next.waitData(name, map[string]string{"text": "run 2"}) // with the state of the process before
 	}
+	next.refused(ns, denied, "denied the request: CREATE of bad by ")
 	if after := extra(); after != before {
 		t.Errorf("it was made anew: %s, then %s", before, after)
 	}
