@@ -70,7 +70,7 @@ func TestATreeThatArrivesLateUninstallsNothing(t *testing.T) {
 	time.Sleep(longer)
 	next.waitState("extra", status.ModulePaused)
 	next.waitConfigurations(3)
-	next.refused(ns, denied, "no hook answers here") // as its failure policy says
+	next.refused(ns, denied, "failed calling webhook ") // by its failure policy: no process has the hook
 	if after := extra(); after != before {
 		t.Errorf("it was made anew: %s, then %s", before, after)
 	}
