@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -95,6 +96,9 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 		KubeClient: &client{
 			Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
 			remember: func(left []object) error { return m.remember(ctx, ref, left) },
+			tried: func(info *resource.Info, wrote time.Time) []map[string]any {
+				return s.keeper.tries.of(info, wrote)
+			},
 		},
 		Releases:     storage.Init(s.keeper),
 		Capabilities: caps,

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -67,6 +68,8 @@ type client struct {
 	sent func(list kube.ResourceList, wanted []*unstructured.Unstructured)
 	// ignore is what others have of objects that are there.
 	ignore []owned.Ignore
+	// tried is an object as upgrades had it that have failed after they may have written it; nil: none have.
+	tried func(info *resource.Info, wrote time.Time) []map[string]any
 }
 
 // Create makes objects.

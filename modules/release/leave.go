@@ -70,7 +70,11 @@ func (c *client) leave(was, info *resource.Info) error {
 	if was == info { // nothing of it is known
 		had = map[string]any{}
 	}
-	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(now.GetManagedFields(), before.Object, want.Object)...)
+	said := []map[string]any{before.Object}
+	if fields := now.GetManagedFields(); c.tried != nil && len(owned.HandedOver(fields)) > 0 {
+		said = append(said, c.tried(info, owned.LastWrite(fields, FieldManager()))...)
+	}
+	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(now.GetManagedFields(), want.Object, said...)...)
 	owned.Leave(had, want.Object, now.Object, paths)
 	return nil
 }

@@ -35,6 +35,17 @@ func literal(text string) []byte {
 type chartKeeper struct {
 	driver.Driver
 	literal, chart *chart.Chart
+	// tries are the revisions that have failed since the last one that is deployed.
+	tries tries
+}
+
+// Query lists revisions.
+func (k *chartKeeper) Query(labels map[string]string) ([]*helmrelease.Release, error) {
+	list, err := k.Driver.Query(labels)
+	if _, some := labels["status"]; err == nil && !some {
+		k.tries = triesOf(list)
+	}
+	return list, err
 }
 
 // Create stores a new revision.

@@ -96,8 +96,8 @@ func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
-// plainSecret is an object with its stringData as data, as the API server stores a Secret. obj is
-// left as it is.
+// plainSecret is an object with its stringData as data, as the API server stores a Secret. What is no text stays in
+// stringData, so that the API server refuses it. obj is left as it is.
 func plainSecret(obj map[string]any) map[string]any {
 	texts, _ := obj["stringData"].(map[string]any)
 	if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" || texts == nil {
@@ -109,12 +109,17 @@ func plainSecret(obj map[string]any) map[string]any {
 	if data = maps.Clone(data); data == nil {
 		data = map[string]any{}
 	}
+	refused := map[string]any{}
 	for key, v := range texts {
 		if text, is := v.(string); is {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		} else if v != nil {
+			refused[key] = v
 		}
 	}
-	out["data"] = data
+	if out["data"] = data; len(refused) > 0 {
+		out["stringData"] = refused
+	}
 	return out
 }
 

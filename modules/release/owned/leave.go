@@ -3,6 +3,7 @@ package owned
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,58 +16,80 @@ import (
 // neither live nor was has. In maps both sides lose the field, so that a change of live after the read is left alone,
 // too. Lists may be written as a whole: want gets the value of live there.
 func Leave(was, want, live map[string]any, paths []Path) {
-	for _, p := range paths {
-		leave(was, want, live, p, false)
-	}
+	leave(was, want, live, paths, false)
 }
 
-// leave does that for one path; inList: the maps are part of a list.
-func leave(was, want, live map[string]any, p Path, inList bool) {
-	for _, key := range keysAt(p[0], was, want) {
+// leave does that below one map; inList: the maps are part of a list.
+func leave(was, want, live map[string]any, paths []Path, inList bool) {
+	maps := []map[string]any{was, want}
+	if inList {
+		maps = append(maps, live)
+	}
+	for _, key := range keysAt(paths, maps...) {
 		before, had := was[key]
 		now, has := live[key]
-		switch {
-		case len(p) == 1 && inList && has:
+		switch rest, end := restsAt(paths, key); {
+		case end && inList && has:
 			want[key] = runtime.DeepCopyJSONValue(now)
-		case len(p) == 1 && (has || had):
+		case end && (has || had):
 			delete(was, key)
 			delete(want, key)
-		case len(p) == 1: // the manifest has it now, and had not
+		case end: // the manifest has it now, and had not
 		default:
-			leaveBelow(want, key, before, now, p[1:], inList)
+			leaveBelow(want, key, before, now, rest, inList)
 		}
 	}
 }
 
 // leaveBelow leaves what is below a key of want.
-func leaveBelow(want map[string]any, key string, was, live any, p Path, inList bool) {
+func leaveBelow(want map[string]any, key string, was, live any, paths []Path, inList bool) {
 	before, _ := was.(map[string]any)
 	now, _ := live.(map[string]any)
+	hadList, _ := was.([]any)
+	list, isList := live.([]any)
 	switch wanted := want[key].(type) {
 	case map[string]any:
-		leave(before, wanted, now, p, inList)
+		leave(before, wanted, now, paths, inList)
 	case []any:
-		before, _ := was.([]any)
-		now, _ := live.([]any)
-		want[key] = leaveElements(before, wanted, now, p)
-	case nil:
-		if before != nil && anyAt(now, p) { // without the map the merge would take all of it away
+		want[key] = leaveElements(hadList, wanted, list, paths)
+	case nil: // without the map, or list, the merge would take all of it away
+		switch there := slices.ContainsFunc(paths, func(p Path) bool { return anyAt(live, p) }); {
+		case !there || was == nil && !inList:
+		case isList:
+			if kept := leaveElements(hadList, nil, list, paths); len(kept) > 0 {
+				want[key] = kept
+			}
+		default:
 			kept := map[string]any{}
 			want[key] = kept
-			leave(before, kept, now, p, inList)
+			leave(before, kept, now, paths, inList)
 		}
 	}
 }
 
-// keysAt are the keys of two maps to which a step goes.
-func keysAt(s Step, maps ...map[string]any) (keys []string) {
-	if s.Field != "" {
-		return []string{s.Field}
-	}
-	if s.Any {
-		for _, m := range maps {
-			for key := range m {
-				keys = append(keys, key)
+// leaveElements leaves elements of a list, or what is below the paths in them.
+func leaveElements(was, want, live []any, paths []Path) []any {
+	return elements(was, want, live, paths, func(e, was, live any, rest []Path) any {
+		wanted, is := e.(map[string]any)
+		now, there := live.(map[string]any)
+		if before, _ := was.(map[string]any); is && there {
+			leave(before, wanted, now, rest, true)
+		}
+		return e
+	})
+}
+
+// keysAt are the keys of maps to which the first steps of paths go.
+func keysAt(paths []Path, maps ...map[string]any) (keys []string) {
+	for _, p := range paths {
+		switch {
+		case p[0].Field != "":
+			keys = append(keys, p[0].Field)
+		case p[0].Any:
+			for _, m := range maps {
+				for key := range m {
+					keys = append(keys, key)
+				}
 			}
 		}
 	}
@@ -81,7 +104,7 @@ func anyAt(v any, p Path) bool {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range keysAt(p[0], v) {
+		for _, key := range keysAt([]Path{p}, v) {
 			if inner, has := v[key]; has && anyAt(inner, p[1:]) {
 				return true
 			}
@@ -90,45 +113,6 @@ func anyAt(v any, p Path) bool {
 		return slices.ContainsFunc(v, func(e any) bool { return p[0].selects(e) && anyAt(e, p[1:]) })
 	}
 	return false
-}
-
-// leaveElements leaves elements of a list, or what is below a path in them.
-func leaveElements(was, want, live []any, p Path) []any {
-	out := make([]any, 0, len(want))
-	for i, e := range want {
-		if !p[0].selects(e) {
-			out = append(out, e)
-			continue
-		}
-		before, now := partner(was, e, i, p[0].Key), partner(live, e, i, p[0].Key)
-		_, anew := before.(absent)
-		_, gone := now.(absent)
-		wanted, _ := e.(map[string]any)
-		switch {
-		case len(p) == 1 && gone && !anew: // somebody has taken it away
-		case gone: // the merge makes it
-			out = append(out, e)
-		case len(p) == 1:
-			out = append(out, runtime.DeepCopyJSONValue(now))
-		default:
-			before, _ := before.(map[string]any)
-			if now, is := now.(map[string]any); is && wanted != nil {
-				leave(before, wanted, now, p[1:], true)
-			}
-			out = append(out, e)
-		}
-	}
-	if len(p) > 1 {
-		return out
-	}
-	for i, e := range live { // those that leave the manifest
-		_, foreign := partner(was, e, i, p[0].Key).(absent)
-		_, leaves := partner(want, e, i, p[0].Key).(absent)
-		if p[0].selects(e) && !foreign && leaves {
-			out = append(out, runtime.DeepCopyJSONValue(e))
-		}
-	}
-	return out
 }
 
 // Apart are those of the paths that somebody can own alone: an apply may leave them out. Other paths go into lists that
@@ -157,13 +141,24 @@ func HasHandovers(manifests ...map[string]any) bool {
 	})
 }
 
-// Unchanged are the fields that controllers have taken over from a manifest, and that the manifest says as before, or no
-// more. A manifest that gives such a field another value than before means it: nobody else may write the field by now.
-func Unchanged(fields []metav1.ManagedFieldsEntry, was, want map[string]any) []Path {
+// Unchanged are the fields that controllers have taken over from manifests, and that the manifest which is wanted says as
+// one of these, or no more. A manifest that gives such a field another value means it: nobody else may write the field
+// by now.
+func Unchanged(fields []metav1.ManagedFieldsEntry, want map[string]any, said ...map[string]any) []Path {
 	return slices.DeleteFunc(HandedOver(fields), func(p Path) bool {
 		after := at(want, p)
-		return after != nil && !reflect.DeepEqual(at(was, p), after)
+		return after != nil && !slices.ContainsFunc(said, func(was map[string]any) bool { return reflect.DeepEqual(at(was, p), after) })
 	})
+}
+
+// LastWrite is when manager has written an object last.
+func LastWrite(fields []metav1.ManagedFieldsEntry, manager string) (last time.Time) {
+	for i := range fields {
+		if e := &fields[i]; e.Manager == manager && e.Subresource == "" && e.Time != nil && e.Time.After(last) {
+			last = e.Time.Time
+		}
+	}
+	return last
 }
 
 // at is the value at a path of fields; nil: there is none.
