@@ -112,11 +112,11 @@ func unique(key string, lists ...[]any) bool {
 			if m[key] == nil {
 				continue
 			}
-			if text := textOf(m[key]); seen[text] {
+			text := textOf(m[key])
+			if seen[text] {
 				return false
-			} else {
-				seen[text] = true
 			}
+			seen[text] = true
 		}
 	}
 	return true

@@ -40,7 +40,7 @@ func TestLeave(t *testing.T) {
 		"an element that leaves":          {"l[name=a]", `{"l":[{"name":"a","i":1}]}`, `{"l":[{"name":"b"}]}`, `{"l":[{"name":"a","i":9},{"name":"c"}]}`, `{"l":[{"name":"b"},{"name":"a","i":9}]}`, `{"l":[{"name":"a","i":1}]}`},
 		"an element that went":            {"l[name=a]", `{"l":[{"name":"a","i":1}]}`, `{"l":[{"name":"a","i":2}]}`, `{"l":[]}`, `{"l":[]}`, `{"l":[{"name":"a","i":1}]}`},
 		"a new element":                   {"l[name=a]", `{}`, `{"l":[{"name":"a","i":2}]}`, `{}`, `{"l":[{"name":"a","i":2}]}`, `{}`},
-		"an empty list before":            {"l[name=a].i", `{"l":[{"name":"a","i":1}]}`, `{}`, `{"l":[{"name":"a","i":9,"j":1}]}`, `{"l":[{"name":"a","i":9,"j":1}]}`, `{"l":[{"name":"a","i":1}]}`},
+		"an element of one field":         {"l[name=a].i", `{"l":[{"name":"a","i":1}]}`, `{}`, `{"l":[{"name":"a","i":9,"j":1}]}`, `{"l":[{"name":"a","i":9,"j":1}]}`, `{"l":[{"name":"a","i":1}]}`},
 		"the only one that leaves":        {"l[name=a]", `{"l":[{"name":"a","i":1}]}`, `{}`, `{"l":[{"name":"a","i":9},{"name":"c"}]}`, `{"l":[{"name":"a","i":9}]}`, `{"l":[{"name":"a","i":1}]}`},
 		"a list that is empty":            {"l[name=a]", `{"l":[{"name":"a"}]}`, `{"l":[]}`, `{"l":[{"name":"a","i":9}]}`, `{"l":[{"name":"a","i":9}]}`, `{"l":[{"name":"a"}]}`},
 		"one that says more":              {"l[name=a].i", `{"l":[{"name":"a","i":1,"j":1}]}`, `{"l":[]}`, `{"l":[{"name":"a","i":9,"j":1}]}`, `{"l":[]}`, `{"l":[{"name":"a","i":1,"j":1}]}`},
