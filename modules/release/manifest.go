@@ -96,8 +96,8 @@ func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
-// plainSecret is an object with its stringData as data, as the API server stores a Secret. What is no text stays in
-// stringData, so that the API server refuses it. obj is left as it is.
+// plainSecret is an object with its stringData as data, as the API server stores a Secret. Values that are no
+// texts stay in stringData, so that the API server refuses them. obj is left as it is.
 func plainSecret(obj map[string]any) map[string]any {
 	texts, _ := obj["stringData"].(map[string]any)
 	if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" || texts == nil {
