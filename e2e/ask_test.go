@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,20 +26,9 @@ func TestPodsAreAskedFromOutside(t *testing.T) {
 	const ns = "starling-system"
 	ownNamespaces(t, ns, "hello")
 	cordoned(t)
-	var text strings.Builder
-	for _, file := range []string{"namespaces.yaml", "starling.yaml"} {
-		data, err := os.ReadFile("../deploy/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.Apply(t, string(data))
-		text.Write(data)
-		text.WriteString("\n---\n")
-	}
-	kube := shared.TokenKubeconfig(t, ns, "starling")
-	waitRights(t, kube)
+	kube, objects := applyDeploy(t, ns)
 	shared.Pods(t, cluster.PodsOptions{Node: "asked", Kubeconfig: kube})
-	t.Cleanup(func() { endPods(t, ns, manifests(t, text.String())) })
+	t.Cleanup(func() { endPods(t, ns, objects) })
 	waitAvailable(t, ns, "starling")
 	waitAvailable(t, "hello", "hello")
 

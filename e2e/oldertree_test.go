@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/e2e/cluster"
@@ -94,17 +92,7 @@ func TestARolloutHalfWayUninstallsNothing(t *testing.T) {
 	const ns = "starling-system"
 	ownNamespaces(t, ns, "hello")
 	cordoned(t)
-	var objects []unstructured.Unstructured
-	for _, file := range []string{"namespaces.yaml", "starling.yaml"} {
-		text, err := os.ReadFile("../deploy/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.Apply(t, string(text))
-		objects = append(objects, manifests(t, string(text))...)
-	}
-	kube := shared.TokenKubeconfig(t, ns, "starling")
-	waitRights(t, kube)
+	kube, objects := applyDeploy(t, ns)
 	node := shared.Pods(t, cluster.PodsOptions{Node: "halfway", Kubeconfig: kube})
 	t.Cleanup(func() {
 		_ = shared.Dynamic.Resource(moduleResource).Delete(context.Background(), "extra", metav1.DeleteOptions{})

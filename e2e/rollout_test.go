@@ -62,17 +62,7 @@ func TestRolloutsLoseNothing(t *testing.T) {
 	work, notes := shared.Namespace(t), shared.Namespace(t)
 	patch(t, "namespaces", "", work, map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": work}}})
 	cordoned(t)
-	var objects []unstructured.Unstructured
-	for _, file := range []string{"namespaces.yaml", "starling.yaml"} {
-		text, err := os.ReadFile("../deploy/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.Apply(t, string(text))
-		objects = append(objects, manifests(t, string(text))...)
-	}
-	kube := shared.TokenKubeconfig(t, ns, "starling")
-	waitRights(t, kube)
+	kube, objects := applyDeploy(t, ns)
 	reviews, requests := cluster.Balance(t), cluster.Balance(t)
 	node := shared.Pods(t, cluster.PodsOptions{Node: "rollouts", Kubeconfig: kube, Webhooks: []string{"--webhook-url=https://" + reviews.Address()}})
 	node.Serve(reviews, ns, "starling", "webhooks")
@@ -140,6 +130,22 @@ func TestRolloutsLoseNothing(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// applyDeploy applies the files of deploy/, and returns a kubeconfig with the rights that they give, and the objects.
+func applyDeploy(t *testing.T, ns string) (kube string, objects []unstructured.Unstructured) {
+	t.Helper()
+	for _, file := range []string{"namespaces.yaml", "starling.yaml"} {
+		text, err := os.ReadFile("../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.Apply(t, string(text))
+		objects = append(objects, manifests(t, string(text))...)
+	}
+	kube = shared.TokenKubeconfig(t, ns, "starling")
+	waitRights(t, kube)
+	return kube, objects
 }
 
 // cordoned has no pod come to the node of the control plane until the test ends.

@@ -249,11 +249,24 @@ func (r *pod) listen(port string) string {
 			continue
 		}
 		ln.Close()
-		r.p.mu.Lock()
-		defer r.p.mu.Unlock()
-		r.p.addresses[net.JoinHostPort(r.ip, port)] = ln.Addr().String()
-		return ln.Addr().String()
+		if address := ln.Addr().String(); r.p.give(net.JoinHostPort(r.ip, port), address) {
+			return address
+		}
 	}
+}
+
+// give gives an address to a port of a pod, unless another one has it: the process that will listen there may not do so
+// yet.
+func (p *Pods) give(port, address string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, given := range p.addresses {
+		if given == address {
+			return false
+		}
+	}
+	p.addresses[port] = address
+	return true
 }
 
 // mount makes the folders of the first container, by their paths in it.
