@@ -37,7 +37,7 @@ type sink struct{ d *Driver }
 func (s sink) Synced(id string, served bool) {
 	if id == configWatch {
 		s.d.configSeen.Store(true)
-		s.config()
+		s.d.user.read(s.d.config)
 		return
 	}
 	if id == keptWatch {
@@ -49,10 +49,9 @@ func (s sink) Synced(id string, served bool) {
 		return
 	}
 	if id == objectsWatch {
-		if served && !s.d.watches.Complete(id) {
-			return // it has begun anew
-		}
-		s.d.user.list(s.d.watches.Entries(id), served)
+		s.d.user.list(func() ([]watch.Entry, bool, bool) {
+			return s.d.watches.Entries(id), served, !served || s.d.watches.Complete(id) // else it has begun anew
+		})
 		s.d.objects.Changed()
 		return
 	}
@@ -78,7 +77,7 @@ func (s sink) Synced(id string, served bool) {
 
 func (s sink) Changed(id string, events []watch.Event) {
 	if id == configWatch {
-		s.config()
+		s.d.user.read(s.d.config)
 		return
 	}
 	if id == keptWatch {
@@ -162,29 +161,24 @@ func (s sink) Failed(id string, err error, lacks bool) {
 		// Before the first sync an empty snapshot does not mean that there
 		// is no ConfigMap.
 		if s.d.configSeen.Load() {
-			s.config()
+			s.d.user.read(s.d.config)
 		}
 	default:
-		s.d.user.read(engine.Config{State: engine.ConfigUnreadable, Reason: reason})
+		s.d.user.read(func() *engine.Config { return &engine.Config{State: engine.ConfigUnreadable, Reason: reason} })
 	}
 }
 
 // config reads the ConfigMap out of its watch.
-func (s sink) config() {
-	if !s.d.watches.Complete(configWatch) {
-		return // it has begun anew, and an empty snapshot does not mean that there is none
+func (d *Driver) config() *engine.Config {
+	if !d.watches.Complete(configWatch) {
+		return nil // it has begun anew, and an empty snapshot does not mean that there is none
 	}
-	found := s.d.watches.Snapshot(configWatch)
-	if len(found) == 0 {
-		s.d.user.read(executor.ConfigOf(nil))
-		return
+	var configMap map[string]any
+	for _, found := range d.watches.Snapshot(configWatch) {
+		configMap = found.(*object.Object).Map() // the watch has no filter
 	}
-	o, ok := found[0].(*object.Object)
-	if !ok {
-		s.d.user.read(engine.Config{State: engine.ConfigUnreadable, Reason: "the ConfigMap has an unexpected form"})
-		return
-	}
-	s.d.user.read(executor.ConfigOf(o.Map()))
+	in := executor.ConfigOf(configMap)
+	return &in
 }
 
 // addSizes fills in how many objects each snapshot of a hook holds, by the ids of

@@ -44,13 +44,18 @@ func (d *Driver) standBy() {
 }
 
 // takeOver has the engine work that leads. Inputs that wait for the one before it say nothing to this
-// one: it knows no watch and no action of it. The user's config is read anew. Requests wait for hooks to begin, also in
+// one: it knows no watch and no action of it. The user's config is read anew, but by a process that has the Lease at
+// once. Requests wait for hooks to begin, also in
 // a process that has the Lease before it could stand by: others hand them to it.
 func (d *Driver) takeOver() {
 	d.webhooks.Lead()
 	d.holder.becomes(takesOver)
 	if !d.standsBy() {
 		d.serving.Go(func() { d.webhooks.Run(d.serve) })
+		if time.Since(d.since) > d.o.Lease.Retry {
+			d.lookAnew()
+		}
+		d.user.again()
 		return
 	}
 	d.warm, _ = d.Ready()
@@ -76,6 +81,8 @@ func (d *Driver) takeOver() {
 // lags behind would have it take for gone what is merely new, or go by what users have asked for before.
 func (d *Driver) lookAnew() {
 	d.watches.Renew()
+	d.watches.Stop(configWatch) // or it would be read once more as it was
+	d.watches.Stop(objectsWatch)
 	d.configSeen.Store(false)
 	d.user.forget()
 	d.inbox.drop(slotOfConfig)

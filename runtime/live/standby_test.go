@@ -17,6 +17,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -50,13 +51,24 @@ func (f *fixture) beside(files map[string]string) *fixture {
 // say changes the ConfigMap of [sayingTree].
 func (f *fixture) say(text string) {
 	f.Helper()
+	f.writeConfigMap(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "words", Labels: map[string]string{"say": "yes"}},
+		Data:       map[string]string{"text": text},
+	})
+}
+
+// configure changes the user's ConfigMap.
+func (f *fixture) configure(data map[string]string) {
+	f.Helper()
+	f.writeConfigMap(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "starling"}, Data: data})
+}
+
+// writeConfigMap makes or changes it, whoever has the Lease.
+func (f *fixture) writeConfigMap(cm *corev1.ConfigMap) {
+	f.Helper()
 	core, err := v1.NewForConfig(f.driver.o.Client.UnfencedConfig())
 	if err != nil {
 		f.Fatal(err)
-	}
-	cm := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "words", Labels: map[string]string{"say": "yes"}},
-		Data:       map[string]string{"text": text},
 	}
 	if _, err = core.ConfigMaps("ops").Update(f.Context(), cm, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
 		_, err = core.ConfigMaps("ops").Create(f.Context(), cm, metav1.CreateOptions{})
@@ -259,7 +271,12 @@ func TestAnswersOutliveTheStandby(t *testing.T) {
 func TestConfigThatWaitsIsDropped(t *testing.T) {
 	b := newInbox()
 	u := &userConfig{put: b.put}
-	u.read(engine.Config{State: engine.ConfigPresent})
+	present := func() *engine.Config { return &engine.Config{State: engine.ConfigPresent} }
+	u.read(present)
+	if in, ok := b.take(); ok {
+		t.Errorf("there is no engine to hear of %+v", in)
+	}
+	u.again()
 	b.put(engine.Tick{})
 	u.forget()
 	b.drop(slotOfConfig)
@@ -270,9 +287,80 @@ func TestConfigThatWaitsIsDropped(t *testing.T) {
 	if in, ok := b.take(); ok {
 		t.Errorf("%+v", in)
 	}
-	u.read(engine.Config{State: engine.ConfigPresent})
+	u.read(func() *engine.Config { return nil })
+	if in, ok := b.take(); ok {
+		t.Errorf("%+v", in)
+	}
+	u.read(present)
 	if _, ok := b.take(); !ok {
 		t.Error("what is read then is not told")
+	}
+}
+
+// A process may have waited for days: as it takes over nothing goes by what users had asked for as it began, not even
+// while the API server is slow to say what they ask for now. That would uninstall what another process has installed.
+func TestNothingGoesByAnOldConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, sayingTree)
+		f.configure(map[string]string{"webEnabled": "false"})
+		f.start()
+		time.Sleep(5 * time.Second)
+		g := f.beside(sayingTree)
+		var slow atomic.Bool
+		g.answered = func(r *http.Request, _ *http.Response) {
+			config := strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("fieldSelector") == "metadata.name=starling"
+			switch {
+			case !slow.Load() && strings.Contains(r.URL.Path, "/leases"):
+				time.Sleep(time.Second) // the config is read first
+			case slow.Load() && config:
+				time.Sleep(5 * time.Second)
+			}
+		}
+		g.start()
+		time.Sleep(5 * time.Second)
+		f.configure(map[string]string{"webEnabled": "true"})
+		time.Sleep(5 * time.Second)
+		slow.Store(true)
+		f.stop()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+		for n := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			st, err := g.driver.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := st.Modules[0]; n < 40 && m.Reason != "reading the configuration" && st.Leader || m.State == status.ModuleOff {
+				t.Fatalf("after %d tenths of a second web is %s: %s", n, m.State, m.Reason)
+			} else if n == 99 && m.State != status.ModuleReady {
+				t.Errorf("at last web is %s: %s", m.State, m.Reason)
+			}
+		}
+	})
+}
+
+// A process that could not ask for the Lease for a while, and so never stood by, reads the config anew, too.
+func TestAConfigFromBeforeTheLease(t *testing.T) {
+	for _, wait := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, sayingTree)
+			f.configure(map[string]string{"webEnabled": "false"})
+			began, lists := time.Now(), atomic.Int32{}
+			f.answered = func(r *http.Request, resp *http.Response) {
+				switch {
+				case strings.Contains(r.URL.Path, "/leases") && time.Since(began) < wait:
+					resp.StatusCode = http.StatusServiceUnavailable
+				case strings.HasSuffix(r.URL.Path, "/configmaps") && r.URL.Query().Get("fieldSelector") == "metadata.name=starling":
+					lists.Add(1)
+				}
+			}
+			f.start()
+			time.Sleep(wait + 10*time.Second)
+			if first, again := int32(1), wait > 0; !f.leads() || (lists.Load() > first) != again {
+				t.Errorf("after %s: it leads: %t; the config was read %d times", wait, f.leads(), lists.Load())
+			}
+		})
 	}
 }
 

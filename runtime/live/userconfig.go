@@ -19,7 +19,9 @@ type userConfig struct {
 	put func(engine.Input)
 	own effect.Instance
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	// heard: an engine is there that it is told. One that leads later must not hear of it before, see [Driver.takeOver].
+	heard     bool
 	configMap *engine.Config // nil: it was not read yet
 	// state is that of the objects: empty, they are switched off; unread, not read yet.
 	state   engine.ConfigState
@@ -31,18 +33,20 @@ type userConfig struct {
 // unread is the state of objects that were not read yet.
 const unread engine.ConfigState = "unread"
 
-// read takes in the ConfigMap.
-func (u *userConfig) read(in engine.Config) {
+// read takes in the ConfigMap, as look finds it; nil: it is not known now. Nothing is forgotten between both.
+func (u *userConfig) read(look func() *engine.Config) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.configMap = &in
-	u.tell()
+	if in := look(); in != nil {
+		u.configMap = in
+		u.tell()
+	}
 }
 
 // tell has the engine know, once all was read: with one of the two it might switch off a module
 // that the other one switches on.
 func (u *userConfig) tell() {
-	if u.configMap == nil || u.state == unread {
+	if !u.heard || u.configMap == nil || u.state == unread {
 		return
 	}
 	in := *u.configMap
@@ -52,10 +56,11 @@ func (u *userConfig) tell() {
 	u.put(in)
 }
 
-// again has another engine know.
+// again has another engine know, now and from now on.
 func (u *userConfig) again() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.heard = true
 	u.tell()
 }
 
@@ -69,10 +74,15 @@ func (u *userConfig) forget() {
 	}
 }
 
-// list takes in all objects; served is false when the API server does not know them.
-func (u *userConfig) list(entries []watch.Entry, served bool) {
+// list takes in all objects, as look finds them; served is false when the API server does not know them, known
+// while they are not known.
+func (u *userConfig) list(look func() (entries []watch.Entry, served, known bool)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	entries, served, known := look()
+	if !known {
+		return
+	}
 	u.state, u.objects, u.asked = engine.ConfigUnreadable, map[string]modules.Object{}, map[string]engine.ConfigObject{}
 	if served {
 		u.state = engine.ConfigPresent
