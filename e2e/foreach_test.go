@@ -237,3 +237,58 @@ func TestForEach(t *testing.T) {
 		return nil
 	})
 }
+
+// A version of a kind may be switched off while finalizers are on its objects: they go with the module all the same,
+// and hold no namespace for ever.
+func TestFinalizersGoAfterTheirVersion(t *testing.T) {
+	t.Parallel()
+	ns := shared.Namespace(t)
+	t.Cleanup(func() {
+		_ = shared.Dynamic.Resource(definitions).Delete(context.Background(), "lamps."+ns+".example.com", metav1.DeleteOptions{})
+	})
+	group := ns + ".example.com"
+	f := (&fixture{t: t, ns: ns}).beside("starling", map[string]string{
+		"each/module.star": `module(enabled = True)`,
+		"each/hooks/each.star": `
+def each(ctx):
+    ctx.state.set("seen", True)
+
+hook(each, on = [k8s.watch("$NS.example.com/v1alpha1", "Lamp", name = "lamps", namespaces = ["$NS"], filter = ["spec"])],
+     for_each = "lamps", cleanup = lambda ctx: None)
+`,
+	}, least{
+		HooksIn: map[string][]rbacv1.PolicyRule{ns: {allow(group, "lamps", "get", "list", "watch", "patch")}},
+		Hooks:   []rbacv1.PolicyRule{allow(group, "lamps", "list")},
+	})
+	define := func(served bool) {
+		t.Helper()
+		v1 := lamps("color")
+		old := strings.Replace(strings.Replace(v1[strings.Index(v1, "  - name: v1"):], "name: v1", "name: v1alpha1", 1), "storage: true", "storage: false", 1)
+		shared.Apply(t, strings.ReplaceAll(v1+strings.Replace(old, "served: true", fmt.Sprint("served: ", served), 1), "$NS", ns))
+	}
+	define(true)
+	shared.Apply(t, fmt.Sprintf("{apiVersion: %s/v1, kind: Lamp, metadata: {name: desk, namespace: %s}, spec: {color: blue}}", group, ns))
+	held := func(want int) {
+		t.Helper()
+		f.eventually(fmt.Sprintf("%d finalizers", want), func() error {
+			o, err := shared.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "lamps"}).Namespace(ns).Get(t.Context(), "desk", metav1.GetOptions{})
+			if err == nil && len(o.GetFinalizers()) != want {
+				err = fmt.Errorf("finalizers %v", o.GetFinalizers())
+			}
+			return err
+		})
+	}
+	f.start()
+	held(1)
+	define(false)
+	f.eventually("the status says what is not served", func() error {
+		h, err := f.hook("each/hooks/each.star:each")
+		if err == nil && len(h.NotServed) == 0 {
+			err = fmt.Errorf("%+v", h)
+		}
+		return err
+	})
+	f.configure(map[string]string{"eachEnabled": "false"})
+	f.waitState("each", status.ModuleOff)
+	held(0)
+}

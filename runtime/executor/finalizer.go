@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -41,10 +43,13 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) (unwatched []eng
 }
 
 // ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and
-// tells of each. A kind that is not served has no objects.
+// tells of each. A kind that is served in no version has no objects.
 func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer, apiVersion, kind, finalizer string,
 	keep func(effect.Ref) (bool, error), removed func(effect.Ref)) error {
 	m, err := c.Mapping(ctx, apiVersion, kind)
+	if errors.Is(err, cluster.ErrNotServed) {
+		m, err = otherVersion(c, apiVersion, kind)
+	}
 	if errors.Is(err, cluster.ErrNotServed) {
 		return nil
 	} else if err != nil {
@@ -58,7 +63,7 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 		for _, f := range list {
 			if f == finalizer {
 				ref := effect.RefOf(obj)
-				ref.APIVersion, ref.Kind = apiVersion, kind // an item of a list may not say them
+				ref.APIVersion, ref.Kind = m.APIVersion(), kind // an item of a list may not say them
 				refs = append(refs, ref)
 			}
 		}
@@ -79,4 +84,21 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 		removed(ref)
 	}
 	return nil
+}
+
+// otherVersion finds a kind in another version of its group: with one version that is served no more its objects have
+// not gone.
+func otherVersion(c *cluster.Client, apiVersion, kind string) (cluster.Mapping, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return cluster.Mapping{}, err
+	}
+	found, err := c.Mapper().RESTMapping(schema.GroupKind{Group: gv.Group, Kind: kind})
+	switch {
+	case meta.IsNoMatchError(err):
+		return cluster.Mapping{}, cluster.ErrNotServed
+	case err != nil:
+		return cluster.Mapping{}, err
+	}
+	return cluster.Mapping{GVR: found.Resource, Kind: kind, Namespaced: found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
