@@ -106,6 +106,33 @@ func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 	})
 }
 
+// A process may be stopped for so long that another one takes the Lease, works, and gives it back: the first one does
+// not go on by what it has known before that.
+func TestALeaseThatAnotherOneHasHadMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		f.start()
+		f.waitReady()
+		f.steal()
+		lease, err := f.leases().Get(t.Context(), "starling", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = nil
+		if _, err := f.leases().Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(times.Retry + time.Second)
+		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
+			t.Errorf("a write ends with %v", err)
+		}
+		f.stop()
+		if err := <-f.ended; !errors.Is(err, errTaken) {
+			t.Errorf("the process ends with %v", err)
+		}
+	})
+}
+
 // A write of another process to kept state means that there are two: this one ends.
 func TestAConflictOfWhatIsKeptEndsTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -164,12 +164,12 @@ type watchedLock struct {
 	held  atomic.Bool // then a refusal may be a passing one: the renewals go on
 }
 
-// Get reads the Lease. One that was ours and is another's is lost.
+// Get reads the Lease. One that was ours and is not any more is lost: another process has it, or has given it back.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && l.held.Load() && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
+	if err == nil && l.held.Load() && record.HolderIdentity != l.Identity() {
 		l.end(errTaken)
 	}
 	return record, raw, l.refused(err)
