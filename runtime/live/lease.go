@@ -30,7 +30,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	}
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-		Client:     &seenLeases{&markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, tree: d.treeDigest}, d.sight, d.o.Lease.Retry},
+		Client:     &seenLeases{&markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, tree: d.treeDigest}, d.sight, d.o.Lease.Retry, d.hearOf},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}

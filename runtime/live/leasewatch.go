@@ -36,7 +36,7 @@ type leaseSight struct {
 func (s *leaseSight) compares(tree, own string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tree == "" {
+	if tree == "" || s.over {
 		return
 	}
 	s.newer = tree != own && (s.newer || s.tree != "" && tree != s.tree)
@@ -117,6 +117,7 @@ type seenLeases struct {
 	coordination.LeasesGetter
 	sight *leaseSight
 	retry time.Duration
+	heard func(*coordinationv1.Lease) // is told of each one that was asked for: the watch may fail
 }
 
 // Leases are those of a namespace.
@@ -136,6 +137,9 @@ func (l *seenLease) Get(ctx context.Context, name string, o metav1.GetOptions) (
 		return lease, nil
 	}
 	lease, err := l.LeaseInterface.Get(ctx, name, o)
+	if err == nil {
+		l.of.heard(lease)
+	}
 	if err == nil && l.of.sight.ranOut(lease) {
 		lease = lease.DeepCopy()
 		lease.Spec.HolderIdentity = nil
@@ -172,11 +176,16 @@ func (d *Driver) lookAtLease() {
 		}
 	}
 	if lease != nil {
-		d.marks.hear(lease.Annotations[marksAnnotation])
-		if holderOf(lease) != d.identity { // else it is what this process has written as it took over
-			d.sight.compares(lease.Annotations[treeAnnotation], d.treeDigest())
-		}
+		d.hearOf(lease)
 	}
 	d.holder.sees(holderOf(lease))
 	d.sight.sees(lease)
+}
+
+// hearOf takes in what the process that leads says in the Lease.
+func (d *Driver) hearOf(lease *coordinationv1.Lease) {
+	d.marks.hear(lease.Annotations[marksAnnotation])
+	if holderOf(lease) != d.identity { // else it is what this process has written as it took over
+		d.sight.compares(lease.Annotations[treeAnnotation], d.treeDigest())
+	}
 }

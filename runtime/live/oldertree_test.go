@@ -56,6 +56,7 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 		rollout   *appsv1.Deployment
 		forbidden bool
 		late      bool // the first read of it fails
+		blind     bool // the Lease cannot be watched
 		says      string
 		lasts     time.Duration // 0: it goes in a moment
 	}{
@@ -63,6 +64,8 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 		"it says no tree":                                    {trees: []string{"", ""}},
 		"it has changed":                                     {trees: []string{"a", "b"}, says: "00:", lasts: treeArrives},
 		"it has changed before":                              {trees: []string{"a", "b", "b"}, says: "a newer module tree, which may still arrive here", lasts: treeArrives},
+		"it has changed, unwatched":                          {trees: []string{"a", "b"}, blind: true, says: "a newer module tree", lasts: treeArrives},
+		"it has become this one, unwatched":                  {trees: []string{"a", own}, blind: true},
 		"it has become this one":                             {trees: []string{"a", own}},
 		"it was this one once":                               {trees: []string{own, "b"}, says: "a newer module tree", lasts: treeArrives},
 		"this one came later":                                {trees: []string{"a", "b", own, own}},
@@ -117,6 +120,8 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 						answer.StatusCode = http.StatusForbidden
 					case ours && tt.late && reads.Add(1) == 1:
 						answer.StatusCode = http.StatusInternalServerError
+					case tt.blind && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/leases"):
+						answer.StatusCode = http.StatusForbidden
 					}
 				}
 				lead := func(tree string) {
