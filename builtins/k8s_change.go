@@ -39,7 +39,7 @@ func k8sChangeSpecs() []Spec {
 				unchangedParam, missingParam, onErrorParam,
 			}},
 		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
-			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once per minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default).",
+			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once per minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default). kubectl describe shows the Events that say the uid of the object. A reference with metadata.uid says it, as ctx.object does when it is the whole object; else a watch without a filter is asked, then the API server. Where Starling may not get the object, the Event goes without its uid: kubectl events shows it, kubectl describe does not.",
 			Params: []Param{
 				refParam("k8s.event", ofModule),
 				{Name: "reason", Type: TypeString, Doc: "Why, in one word for programs: \"CertificateRenewed\"."},

@@ -101,6 +101,7 @@ def run(ctx):
     k8s.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "named"}, "spec": {"limits": []}})
     k8s.apply_set("all", [{"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "member"}, "spec": {"limits": []}}])
     k8s.event(web, "Seen", "hello")
+    k8s.event("v1", "ResourceQuota", "q", reason = "Unread", message = "no right to get it")
     k8s.patch(web, jq = '.metadata.annotations.seen = "yes"')
     k8s.patch(web, merge = {"spec": {"replicas": 2}}, subresource = "scale")
     k8s.evict("v1", "Pod", "not-there")
@@ -169,6 +170,10 @@ subjects: [{kind: ServiceAccount, name: web, namespace: {{ .Release.Namespace }}
 	d, err := shared.Client.AppsV1().Deployments(apps).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil || *d.Spec.Replicas != 2 || d.Annotations["seen"] != "yes" {
 		t.Errorf("the Deployment is %+v, %v", d, err)
+	}
+	unread, err := shared.Client.CoreV1().Events(apps).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Unread"})
+	if err != nil || len(unread.Items) != 1 || unread.Items[0].InvolvedObject.Name != "q" {
+		t.Errorf("the Event about what may not be read is %+v, %v", unread, err)
 	}
 	for _, name := range []string{"named", "member"} {
 		if _, err := shared.Client.CoreV1().LimitRanges(apps).Get(t.Context(), name, metav1.GetOptions{}); err != nil {

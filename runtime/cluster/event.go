@@ -21,13 +21,9 @@ const eventQuiet = time.Minute
 // was last counted, and then there is a new one.
 func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) error {
 	c, about, e := w.o.Client, wr.Ref, wr.Event
-	uid := e.UID
-	if uid == "" {
-		live, err := c.Get(ctx, about)
-		if err != nil {
-			return err
-		}
-		uid = uidOf(live)
+	uid, err := w.eventUID(ctx, about, e)
+	if err != nil {
+		return err
 	}
 	namespace := about.Namespace
 	if namespace == "" {
@@ -42,18 +38,38 @@ func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) err
 	if live != nil {
 		return w.countEvent(ctx, manager, ref, live, now)
 	}
+	involved := map[string]any{"apiVersion": about.APIVersion, "kind": about.Kind, "namespace": about.Namespace, "name": about.Name}
+	if uid != "" {
+		involved["uid"] = uid
+	}
 	_, err = c.Write(ctx, manager, effect.Write{Kind: effect.WriteCreate, Ref: ref, IfAbsent: true, Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
 		"metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace},
-		"involvedObject": map[string]any{
-			"apiVersion": about.APIVersion, "kind": about.Kind, "namespace": about.Namespace, "name": about.Name, "uid": uid,
-		},
+		"involvedObject": involved,
 		"type": e.Type, "reason": e.Reason, "message": e.Message, "count": 1,
 		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
 		"source":             map[string]any{"component": "starling"},
 		"reportingComponent": "starling", "reportingInstance": manager,
 	}})
 	return err
+}
+
+// eventUID is the uid of what an Event is about; "" when it is not there. A grant for Events gives no right to read
+// the object, so a read that is forbidden is no error.
+func (w *Writer) eventUID(ctx context.Context, about effect.Ref, e *effect.Event) (string, error) {
+	if e.UID != "" {
+		return e.UID, nil
+	}
+	if w.o.Known != nil {
+		if uid := uidOf(w.o.Known(about)); uid != "" {
+			return uid, nil
+		}
+	}
+	live, err := w.o.Client.Get(ctx, about)
+	if apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	return uidOf(live), err
 }
 
 func (w *Writer) countEvent(ctx context.Context, manager string, ref effect.Ref, live map[string]any, now time.Time) error {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -276,6 +277,35 @@ func TestEvents(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	if name := eventName("m", "", effect.Write{Ref: effect.Ref{Name: long}, Event: &effect.Event{}}); len(name) > 253 {
 		t.Errorf("the name has %d characters", len(name))
+	}
+}
+
+// A grant for Events gives no right to read what they are about: an Event says the uid where a watch
+// has it, and goes without it where nobody may know it.
+func TestEventsAboutWhatMayNotBeRead(t *testing.T) {
+	api := apitest.New(t)
+	uid := uidOf(api.Put(configMap("a", "x")))
+	api.Deny("get configmaps", http.StatusForbidden)
+	for _, known := range []map[string]any{nil, api.Object("v1", "ConfigMap", "a", "x")} {
+		w := NewWriter(WriterOptions{Client: newClient(t, api), Known: func(effect.Ref) map[string]any { return known }})
+		event := effect.Write{Kind: effect.WriteEvent, Ref: configRef, Event: &effect.Event{Type: "Warning", Reason: "Bad", Message: "text"}}
+		for range 2 { // it is the same Event
+			if err := w.Write(t.Context(), "starling/web/f", event); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := map[any]int{}
+	for _, uid := range api.Snapshot("v1", "Event", func(o map[string]any) any { return o["involvedObject"].(map[string]any)["uid"] }) {
+		got[uid]++
+	}
+	if diff := cmp.Diff(map[any]int{nil: 1, uid: 1}, got); diff != "" {
+		t.Errorf("uids (-want +got):\n%s", diff)
+	}
+	api.Deny("get configmaps", http.StatusInternalServerError)
+	w := NewWriter(WriterOptions{Client: newClient(t, api)})
+	if err := w.Write(t.Context(), "starling/web/f", effect.Write{Kind: effect.WriteEvent, Ref: configRef, Event: &effect.Event{Reason: "A"}}); err == nil {
+		t.Error("an API server that is out of order is no error")
 	}
 }
 
