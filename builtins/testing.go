@@ -174,7 +174,8 @@ func testSpecs() []Spec {
 			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id, where that is clear."}), "a list of runs"),
 		read(spec("metrics.get", "Returns the value of a metric that hooks have set.", callTestMetric,
 			Param{Name: "name", Type: TypeString, Doc: "Name of the metric."},
-			Param{Name: "**labels", Type: TypeAny, Doc: "Its labels."}), "a number, or None when there is none"),
+			Param{Name: "labels", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Its labels, as metrics.set has them."},
+			Param{Name: "**more", Type: TypeAny, Doc: "Labels by keyword instead: zone = \"north\"."}), "a number, or None when there is none"),
 		read(spec("release", "Returns the release of a module: .revision, .status, .values and .objects.", callTestRelease, module), "the release, or None"),
 		read(spec("expect", "Begins an expectation: t.expect(x).equals(y). One that is not met ends the test.", callExpect,
 			Param{Name: "x", Type: TypeAny, Doc: "The value."}), "an expectation: .equals(y), .contains(y), .matches(pattern), .is_none(), .is_true()"),
@@ -366,8 +367,20 @@ func callTestVaries(c *call, t *Test) (starlark.Value, error) {
 
 func callTestMetric(c *call, t *Test) (starlark.Value, error) {
 	labels := map[string]string{}
+	if given, ok := c.arg("labels").(starlark.IterableMapping); ok {
+		for k, v := range starlark.Entries(given) {
+			label, err := metricLabel(k)
+			if err != nil {
+				return nil, fmt.Errorf("labels: %w", err)
+			}
+			labels[label] = textOf(v)
+		}
+	}
 	for _, kv := range c.kwargs {
 		name, _ := starlark.AsString(kv[0])
+		if _, twice := labels[name]; twice {
+			return nil, fmt.Errorf("labels: %s is given twice", name)
+		}
 		labels[name] = textOf(kv[1])
 	}
 	v, ok := t.World.Metric(c.str("name"), labels)

@@ -56,7 +56,7 @@ func testAskSpecs() []Spec {
 			Param{Name: "body", Type: TypeAny, Default: `""`, Doc: "A text, or data that is sent as JSON."},
 			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name."},
 			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
-		spec("http", "", "Has a function answer the requests of http.get and http.request to a host, one after the other.", callTestHTTP,
+		spec("http", "", "Has a function answer the requests of http.get, http.request and http.gather to a host, one after the other. Messages of http.send get no answer in a test: t.sent() has them.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
 			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers, .body (text) and .bytes; returns the body as a text, bytes, or data that becomes JSON, or (status, body), or (status, body, headers); or None: the server does not answer."}),
 		spec("env", "", "Gives hooks an environment variable.", func(c *call, t *Test) (starlark.Value, error) {

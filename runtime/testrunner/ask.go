@@ -296,6 +296,7 @@ func (w *world) fetch(r effect.Request) (builtins.Fetched, error) {
 		return builtins.Fetched{}, err
 	}
 	if answer := w.hosts[where]; answer != nil {
+		w.asked[where] = true
 		return answer(r)
 	}
 	known := slices.Sorted(maps.Keys(w.hosts))
@@ -314,4 +315,18 @@ func (w *world) Sent() []builtins.SentMessage {
 		}
 	}
 	return out
+}
+
+// unasked logs which functions of t.http have been waiting for messages: nothing else of a test says so.
+func (w *world) unasked() {
+	for _, s := range w.w.Sent {
+		for _, m := range s.Messages {
+			host, err := m.Host()
+			if err != nil || w.hosts[host] == nil || w.asked[host] {
+				continue
+			}
+			w.asked[host] = true // once is enough
+			w.say(format(builtins.LevelWarn, "", "", fmt.Sprintf("t.http(%q, fn) was never asked: http.send is not answered by t.http; t.sent() has its messages", host), nil))
+		}
+	}
 }

@@ -73,6 +73,16 @@ func runTests(t *testing.T, files map[string]string) {
 // runOrders runs them in so many other orders, too.
 func runOrders(t *testing.T, orders int, files map[string]string) {
 	t.Helper()
+	runTree(t, orders, files, func(f File) {
+		if f.Failed() {
+			t.Errorf("%s: %v, %+v", f.Path, f.Err, f.Tests)
+		}
+	})
+}
+
+// runTree runs the tests of a tree, and reports each file.
+func runTree(t *testing.T, orders int, files map[string]string, report func(File)) {
+	t.Helper()
 	fsys := fstest.MapFS{}
 	for name, text := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
@@ -85,9 +95,7 @@ func runOrders(t *testing.T, orders int, files map[string]string) {
 	tests := 0
 	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: orders}, func(f File) {
 		tests += len(f.Tests)
-		if f.Failed() {
-			t.Errorf("%s: %v, %+v", f.Path, f.Err, f.Tests)
-		}
+		report(f)
 	}); err != nil || tests == 0 {
 		t.Errorf("%d tests, %v", tests, err)
 	}
@@ -123,6 +131,30 @@ def test_each_its_own(t):
     for kind in ["Lamp", "Desk"]:
         obj = {"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a", "namespace": "default"}}
         t.expect(t.convert(obj, "v2")["by"]).equals(kind.lower() + "s")
+`,
+	})
+}
+
+// Labels of a metric go as metrics.set takes them, or by keyword.
+func TestLabelsOfMetrics(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+def measure(ctx):
+    metrics.set("days", 3, labels = {"name": "a", "zone": "north"})
+    metrics.set("labelled", 1, labels = {"labels": "b"})
+
+hook(measure, on = [startup()])
+`,
+		"web/hooks/a_test.star": `
+def test_labels(t):
+    t.start()
+    t.expect(t.metrics.get("days", labels = {"name": "a", "zone": "north"})).equals(3)
+    t.expect(t.metrics.get("days", labels = {"name": "a"}, zone = "north")).equals(3)
+    t.expect(t.metrics.get("days", labels = {"name": "b", "zone": "north"})).is_none()
+    t.expect(t.metrics.get("labelled", labels = {"labels": "b"})).equals(1)
+    t.expect_error(lambda: t.metrics.get("days", labels = {"zone": "south"}, zone = "north"), "labels: zone is given twice")
+    t.expect_error(lambda: t.metrics.get("days", labels = {1: "south"}), "labels: key: got int, want string")
 `,
 	})
 }

@@ -2,6 +2,7 @@ package testrunner
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // Requests that a hook makes side by side are answered one after the other, in their order,
 // by the functions of a test.
 func TestRequestsOfATestAreAnsweredInTheirOrder(t *testing.T) {
-	w := &world{hosts: map[string]func(effect.Request) (builtins.Fetched, error){}}
+	w := &world{hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}}
 	var asked []string
 	w.HTTP("api.example.com", func(r effect.Request) (builtins.Fetched, error) {
 		asked = append(asked, r.Method+" "+r.URL)
@@ -30,4 +31,33 @@ func TestRequestsOfATestAreAnsweredInTheirOrder(t *testing.T) {
 	if want := "POST https://api.example.com/a, DELETE https://api.example.com/b"; strings.Join(asked, ", ") != want {
 		t.Errorf("asked for %s", strings.Join(asked, ", "))
 	}
+}
+
+// A function of t.http that waits for messages of http.send in vain has the log say so.
+func TestMessagesAreNotAnswered(t *testing.T) {
+	const says = `warn: t.http("chat.example.com", fn) was never asked: http.send is not answered by t.http; t.sent() has its messages`
+	runTree(t, 0, map[string]string{
+		"web/module.star": `module(enabled = True, http = ["chat.example.com", "api.example.com"])`,
+		"web/hooks/a.star": `
+def sends(ctx):
+    http.send("POST", "https://chat.example.com/x", body = "a")
+    http.send("POST", "https://chat.example.com/y", body = "b")
+    http.get("https://api.example.com/")
+    http.send("POST", "https://api.example.com/", body = "c")
+
+hook(sends, on = [startup()])
+`,
+		"web/hooks/a_test.star": `
+def test_sends(t):
+    calls = []
+    t.http("api.example.com", lambda r: "")
+    t.http("chat.example.com", lambda r: calls.append(r))
+    t.start()
+    t.expect(len(calls)).equals(2)
+`,
+	}, func(f File) {
+		if got := f.Tests[0]; got.Err == nil || strings.Count(strings.Join(got.Log, "\n"), "never asked") != 1 || !slices.Contains(got.Log, says) {
+			t.Errorf("got %v, and the log\n%s", got.Err, strings.Join(got.Log, "\n"))
+		}
+	})
 }

@@ -232,6 +232,7 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		Name: file + ":" + name, Limits: testLimits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
 	})
+	w.unasked()
 	if out.Err == nil {
 		out.Err = w.ended()
 	}

@@ -36,6 +36,7 @@ type world struct {
 	started bool
 	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
+	asked   map[string]bool // of hosts
 	env     map[string]string
 	pods    pods
 
@@ -54,7 +55,7 @@ const (
 
 func newWorld(o Options, file string, say func(string)) (*world, error) {
 	w := &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
-		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, env: map[string]string{}}
+		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}}
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
 	}
