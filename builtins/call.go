@@ -176,7 +176,7 @@ func (c *call) bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 		switch {
 		case i == star || i == starstar:
 		case c.args[i] == nil && p.Default == "":
-			return fmt.Errorf("missing argument for %s (%s)", p.Name, p.Type)
+			return c.missing(p)
 		case c.args[i] == starlark.None && p.Default == "None" && p.Type != TypeAny:
 			c.args[i] = nil
 		case c.args[i] != nil:
@@ -191,6 +191,18 @@ func (c *call) bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 		}
 	}
 	return nil
+}
+
+// missing is the error about a required argument that was not given.
+func (c *call) missing(p Param) error {
+	first := ""
+	if len(c.args) > 0 && c.args[0] != nil {
+		first, _ = starlark.AsString(c.args[0])
+	}
+	if hint := MissingHint(p.Name, first); hint != "" {
+		return fmt.Errorf("missing argument for %s (%s)", p.Name, hint)
+	}
+	return fmt.Errorf("missing argument for %s (%s)", p.Name, p.Type)
 }
 
 func paramIndex(params []Param, name string) int {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/itchyny/gojq"
+
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -26,6 +28,8 @@ var elsewhereParams = map[string][2]string{
 	"executehookonsynchronization": {"sync", "sync = False"},
 	"waitforsynchronization":       {"gate", "gate = False"},
 	"jqfilter":                     {"filter", `filter = ".metadata.name", or filter = lambda o: o.metadata.name`},
+	"jq":                           {"filter", `filter = ".metadata.name", or filter = lambda o: o.metadata.name`},
+	"type":                         {"fields", `fields = "type=kubernetes.io/tls"`},
 	"labelselector":                {"labels", `labels = {"app": "web"}`},
 	"selector":                     {"labels", `labels = {"app": "web"}`},
 	"matchlabels":                  {"labels", `labels = {"app": "web"}`},
@@ -115,6 +119,47 @@ func IsKind(apiVersion string) (hint string, ok bool) {
 		version, kind = "example.org/v1", apiVersion
 	}
 	return fmt.Sprintf("the api version comes first: %q, %q", version, kind), true
+}
+
+// MissingHint says how a required argument is given, where first is the first text that was given; "" when its name says all.
+func MissingHint(name, first string) string {
+	switch name {
+	case "failure_policy":
+		return `write failure_policy = "ignore", which lets a request pass that nobody answers, or failure_policy = "fail"`
+	case "kind":
+		if hint, ok := IsKind(first); ok {
+			return hint
+		}
+		if version, kind := kindNamed(first); version != "" {
+			return fmt.Sprintf("the api version comes first: %q, %q", version, kind)
+		}
+		if i := strings.LastIndexByte(first, '/'); i > 0 && i+1 < len(first) && first[i+1] >= 'A' && first[i+1] <= 'Z' {
+			return fmt.Sprintf("api version and kind are two arguments: %q, %q", first[:i], first[i+1:])
+		}
+	}
+	return ""
+}
+
+// jsonPath is what JSONPath has and jq does not.
+var jsonPath = regexp.MustCompile(`^\s*\{\s*(?:\.|[$@]\.)|^\s*\$\.|\[\*\]|\[\?\(`)
+
+// jsonPathHint says of a program that jq does not take, for it is JSONPath, how it is written; "" for any other.
+func jsonPathHint(text string) string {
+	if !jsonPath.MatchString(text) {
+		return ""
+	}
+	path := strings.TrimSpace(text)
+	if strings.HasPrefix(path, "{") && strings.HasSuffix(path, "}") {
+		path = strings.TrimSpace(path[1 : len(path)-1])
+	}
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "$"), "@")
+	if many := strings.ReplaceAll(path, "[*]", "[]"); many != path {
+		path = "[" + many + "]"
+	}
+	if _, err := gojq.Parse(path); err != nil {
+		path = "[.spec.containers[].image]"
+	}
+	return fmt.Sprintf("this is JSONPath, jq is wanted: %q", clip(path))
 }
 
 var (

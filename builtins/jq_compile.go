@@ -42,6 +42,9 @@ func compileJQ(text string) (*gojq.Code, error) {
 		return nil, fmt.Errorf("names may not hold %s", weighed)
 	}
 	query, err := gojq.Parse(text)
+	if hint := jsonPathHint(text); err != nil && hint != "" {
+		return nil, errors.New(hint)
+	}
 	if err != nil {
 		var parse *gojq.ParseError
 		if errors.As(err, &parse) {

@@ -111,8 +111,12 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 			if expectsAnError(n) {
 				return false
 			}
-			if spec, ok := c.table.specs[name(n.Fn)]; ok && !spec.Constant() {
+			of := name(n.Fn)
+			if spec, ok := c.table.specs[of]; ok && !spec.Constant() {
 				c.arguments(s, n, spec)
+			} else if !ok && len(c.table.members[of]) > 0 {
+				start, _ := n.Span()
+				c.named(start, of+" is no function", script.CallHint(of))
 			}
 		case *syntax.DotExpr:
 			space := name(n.X)
@@ -213,7 +217,11 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 	}
 	for i, p := range names {
 		if slices.Contains(required, p) && i >= positional && !given[p] {
-			c.named(start, spec.Name+": argument "+p+" is missing", "")
+			first := ""
+			if len(call.Args) > 0 {
+				first, _ = text(call.Args[0])
+			}
+			c.named(start, spec.Name+": argument "+p+" is missing", builtins.MissingHint(p, first))
 			return
 		}
 	}

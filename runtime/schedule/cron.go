@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,9 @@ func Parse(text string) (c Cron, err error) {
 	case strings.HasPrefix(text, "@every"):
 		return parseEvery(text)
 	}
+	if meant := inWords(text); meant != "" {
+		return Cron{}, fmt.Errorf("cron %q: these are no five fields; write %q", text, meant)
+	}
 	parser := cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month |
 		cron.Dow | cron.Descriptor | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	spec, err := parser.Parse(text)
@@ -64,6 +68,36 @@ func Parse(text string) (c Cron, err error) {
 		return Cron{}, fmt.Errorf("cron %q: there is no such date", text)
 	}
 	return c, nil
+}
+
+// periods are the units that people give periods in, by how they begin.
+var periods = regexp.MustCompile(`^(?:every\s+)?(\d+)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)$`)
+
+// inWords is how a text is written that names a period in other words than those of cron; "" for any other.
+func inWords(text string) string {
+	low := strings.ToLower(text)
+	switch strings.TrimPrefix(low, "every ") {
+	case "hourly", "daily", "weekly", "monthly", "yearly", "annually", "midnight":
+		return "@" + low
+	case "nightly", "day", "night":
+		return "@daily"
+	case "hour", "week", "month", "year":
+		return "@" + strings.TrimPrefix(low, "every ") + "ly"
+	case "minute":
+		return "* * * * *"
+	}
+	if m := periods.FindStringSubmatch(low); m != nil {
+		n, err := strconv.Atoi(m[1])
+		unit := m[2][:1]
+		if hours := map[string]int{"d": 24, "w": 7 * 24}[unit]; hours > 0 && err == nil && n < 1000 {
+			return fmt.Sprintf("@every %dh", n*hours)
+		}
+		return "@every " + m[1] + unit
+	}
+	if _, err := time.ParseDuration(low); err == nil && low != "0" {
+		return "@every " + low
+	}
+	return ""
 }
 
 // maxEvery is the longest period of @every.

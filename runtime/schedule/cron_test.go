@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,26 @@ func TestParseErrors(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want it to say %q", text, err, want)
 		}
+	}
+}
+
+// A text that names a period in other words is told how it is written, and that is right.
+func TestPeriodsInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"daily": "@daily", "Daily": "@daily", "every day": "@daily", "nightly": "@daily", "hour": "@hourly", "24h": "@every 24h",
+		"every 5 minutes": "@every 5m", "1 day": "@every 24h", "2w": "@every 336h", "90 secs": "@every 90s", "1h30m": "@every 1h30m",
+		"every minute": "* * * * *",
+	} {
+		_, err := Parse(text)
+		if err == nil || !strings.HasSuffix(err.Error(), "; write "+strconv.Quote(want)) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+		if _, err := Parse(want); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Parse("* * * *"); err == nil || !strings.Contains(err.Error(), "found 4") {
+		t.Error(err)
 	}
 }
 

@@ -31,7 +31,7 @@ var rewordings = sync.OnceValue(func() []rewording {
 // reword changes the message of e where the table has better words. A hint that
 // is there stays.
 func reword(e *Error) {
-	if rewordMember(e) {
+	if rewordMember(e) || rewordCall(e) {
 		return
 	}
 	for _, r := range rewordings() {
@@ -82,6 +82,19 @@ func mistakeAt(line *regexp.Regexp, text string, groups []int) int {
 	return groups[0] + len(match) - len(strings.TrimLeft(match, " \t"))
 }
 
+var namespaceCall = regexp.MustCompile(`\b([a-z]\w*)\(`)
+
+// rewordCall is about a namespace that is called as a function.
+func rewordCall(e *Error) bool {
+	if e.Msg != "invalid call of non-function (module)" {
+		return false
+	}
+	if m := before(namespaceCall, e); m != nil && e.Hint == "" {
+		e.Hint = CallHint(e.Source[m[2]:m[3]])
+	}
+	return true
+}
+
 var (
 	absentMember = regexp.MustCompile(`^(\S+) has no \.(\w+)( field or method)?( \(.*\))?$`)
 	absentField  = regexp.MustCompile(`^object has no field "([\w-]+)"`)
@@ -90,7 +103,9 @@ var (
 // rewordMember does the same for members that a value does not have.
 func rewordMember(e *Error) bool {
 	if m := absentField.FindStringSubmatch(e.Msg); m != nil {
-		e.Hint = MemberHint("object", m[1])
+		if e.Hint = MemberHint("object", m[1]); e.Hint == "" {
+			e.Hint = deeperHint(e.Msg, m[1])
+		}
 		if e.Hint == "" && !strings.Contains(e.Msg, "did you mean") {
 			e.Hint = `.get("` + m[1] + `") is None where it is absent`
 		}
@@ -115,4 +130,23 @@ func rewordMember(e *Error) bool {
 	}
 	e.Msg, e.Hint = of+" has no ."+name+m[3], hint
 	return true
+}
+
+// deeper are fields that stand below one of the first level in manifests.
+var deeper = map[string]string{
+	"name": "metadata", "namespace": "metadata", "labels": "metadata", "annotations": "metadata", "uid": "metadata",
+	"creationTimestamp": "metadata", "deletionTimestamp": "metadata", "ownerReferences": "metadata", "finalizers": "metadata",
+	"generation": "metadata", "resourceVersion": "metadata",
+	"replicas": "spec", "containers": "spec", "nodeName": "spec", "template": "spec", "selector": "spec",
+	"phase": "status", "conditions": "status", "readyReplicas": "status",
+}
+
+// deeperHint is about a field that was looked for one level too high: msg lists those that are there.
+func deeperHint(msg, name string) string {
+	above := deeper[name]
+	_, has, _ := strings.Cut(msg, "; it has ")
+	if above == "" || !slices.Contains(strings.Split(has, ", "), above) {
+		return ""
+	}
+	return "use o." + above + "." + name
 }

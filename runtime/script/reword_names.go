@@ -71,6 +71,10 @@ func foreignHint(name string) string {
 		return "use time.now(), time.parse_time(text)"
 	case "timedelta":
 		return `use time.parse_duration("5m")`
+	case "cron", "crontab":
+		return `use schedule("*/5 * * * *")`
+	case "interval", "every", "timer", "ticker":
+		return `use schedule("@every 5m")`
 	case "sleep":
 		return `use requeue("30s"): it runs the hook again, and holds nothing up`
 	case "uuid", "uuid4":

@@ -37,6 +37,10 @@ func namespaceHint(name string) string {
 		return `use time.now().format("2006-01-02"), time.parse_time(text, format = "2006-01-02")`
 	case "time.gmtime", "time.localtime", "time.monotonic", "time.perf_counter", "time.utcnow", "time.time_ns", "time.datetime":
 		return "use time.now(), and .unix of it"
+	case "time.day", "time.days":
+		return "write 24 * time.hour"
+	case "time.week", "time.weeks":
+		return "write 7 * 24 * time.hour"
 	case "time.timedelta", "time.duration":
 		return `use time.parse_duration("5m")`
 	case "math.inf":
@@ -101,8 +105,39 @@ func namespaceHint(name string) string {
 		return `use values.get("path", {})`
 	case "values.delete", "values.unset", "values.pop":
 		return `use values.remove("path")`
+	case "tls.expiry", "tls.expires", "tls.not_after", "tls.expiration":
+		return "use tls.info(pem).not_after, a time; in the data of a Secret pem is base64.decode(text)"
+	case "tls.parse", "tls.read", "tls.decode", "tls.load", "tls.x509", "tls.certificate", "tls.inspect":
+		return "use tls.info(pem), which has .not_after, .dns and more; in the data of a Secret pem is base64.decode(text)"
 	case "ctx.values", "ctx.config":
 		return `use values.get("path"), config.get("path")`
 	}
 	return ""
+}
+
+// CallHint says what of a namespace is called, when somebody calls the namespace itself.
+func CallHint(namespace string) string {
+	switch namespace {
+	case "log":
+		return "write log.info(msg)"
+	case "values", "config":
+		return "write " + namespace + `.get("path"), ` + namespace + `.set("path", value)`
+	case "json", "yaml":
+		return "write " + namespace + ".decode(text), " + namespace + ".encode(x)"
+	case "time":
+		return "write time.now()"
+	case "hash":
+		return "write hash.sha256(text)"
+	case "random":
+		return "write random.int(1, 6), random.string(32)"
+	case "base64":
+		return "write base64.encode(text), base64.decode(text)"
+	case "http":
+		return "write http.get(url)"
+	case "re":
+		return "write re.search(pattern, text)"
+	case "metrics":
+		return "write metrics.set(name, value)"
+	}
+	return "call what it has: " + namespace + ".…(…)"
 }

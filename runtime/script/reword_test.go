@@ -29,7 +29,7 @@ func TestPartsOfCtxAreExplained(t *testing.T) {
 		"desired.snapshots":          "(the ctx of a controller has .key, .object, .children, .reads and .reached(t); reads= finds other objects)",
 		"ctx.events[0].object":       `(events of a watch with keep = "object" have it; .result is what the filter kept)`,
 		"ctx.events[1].result":       `(only events about objects have it: added, modified and deleted; see .type)`,
-		`ctx.state["n"]`:             `(call what it has: .get("key"), .set("key", value))`,
+		`ctx.state["n"]`:             `(write ctx.state.get("n"))`,
 	} {
 		f := newFixture(t, map[string]string{"a.star": "def f():\n    " + expr + "\n"}, func(o *Options) {
 			o.Predeclared["ctx"] = builtins.NewCtx(builtins.CtxOptions{Events: []builtins.Event{
