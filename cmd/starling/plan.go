@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime/debug"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,47 +78,26 @@ func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(ctx, w)
-	if err == nil && f.world.config != "" {
-		f.world.blame(p, "ConfigMap "+w.Instance().String()+": ")
+	if f.world.config != "" {
+		w.Place(f.world.place)
 	}
-	return p, err
+	return plan.Make(ctx, w)
 }
 
-// configAt is a text about the user's config: its key, and what follows, the path in the section first.
-var configAt = regexp.MustCompile(`^config ([^\s:]+): (.*)$`)
-
-// blame has a plan name the file of --config, with its line, in the place of the ConfigMap that the file stands for.
-func (f *worldFlags) blame(p *plan.Plan, where string) {
-	name := func(text string) string {
-		before, after, of := strings.Cut(text, where)
-		if !of {
-			return text
-		}
-		at := f.config
-		if at == "-" {
-			at = "stdin"
-		}
-		if m := configAt.FindStringSubmatch(after); m != nil {
-			path, _, _ := strings.Cut(m[2], ": ")
-			if line := values.LineOf(f.text, m[1], path); line > 0 {
-				at += ":" + strconv.Itoa(line)
-			} else if line := values.LineOf(f.text, "data", "["+strconv.Quote(m[1])+"]."+path); line > 0 { // the file of a ConfigMap
-				at += ":" + strconv.Itoa(line)
-			}
-		}
-		return before + at + ": " + after
+// place names the file of --config, with the line of what stands at the path below a key of the user's config.
+func (f *worldFlags) place(key, path string) string {
+	at := f.config
+	if at == "-" {
+		at = "stdin"
 	}
-	for i := range p.Problems {
-		p.Problems[i].Error = name(p.Problems[i].Error)
+	line := values.LineOf(f.text, key, path)
+	if line == 0 { // the file of a ConfigMap
+		line = values.LineOf(f.text, "data", "["+strconv.Quote(key)+"]."+path)
 	}
-	for i := range p.Warnings {
-		p.Warnings[i] = name(p.Warnings[i])
+	if line > 0 {
+		at += ":" + strconv.Itoa(line)
 	}
-	for i := range p.Modules {
-		m := &p.Modules[i]
-		m.Error, m.Reason = name(m.Error), name(m.Reason)
-	}
+	return at
 }
 
 // printPlan writes a plan; the error is its exit code.

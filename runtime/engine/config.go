@@ -12,6 +12,9 @@ import (
 // configWhere names the user's ConfigMap.
 func (o *Options) configWhere() string { return "ConfigMap " + o.Namespace + "/" + o.Name }
 
+// ConfigProblems are what is wrong with the user's config, by module; of no module for "". Only read.
+func (e *Engine) ConfigProblems() map[string][]string { return e.config.Problems() }
+
 // handleConfig takes over what the user's ConfigMap and the Module objects say now.
 func (e *Engine) handleConfig(in Config) {
 	e.config.See(userconfig.Input(in))

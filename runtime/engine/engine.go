@@ -35,6 +35,8 @@ type Options struct {
 	Namespace string
 	// Name is the instance's name, which is also its ConfigMap's.
 	Name string
+	// Place names in messages where the user's config says something, see [userconfig.Options]; nil: its ConfigMap.
+	Place func(key, path string) string
 	// PauseAll leaves every release alone.
 	PauseAll bool
 	// Paused names modules whose releases are left alone.
@@ -129,7 +131,11 @@ func New(o Options) *Engine {
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
 		return e.marked(what, func() string { return digestOf(parts()...) }, evaluate)
 	}})
-	e.config = userconfig.New(userconfig.Options{Where: o.configWhere(), Evaluate: func(what string, parts []string, evaluate func() error) error {
+	place := o.Place
+	if place == nil {
+		place = func(string, string) string { return o.configWhere() }
+	}
+	e.config = userconfig.New(userconfig.Options{Where: place, Evaluate: func(what string, parts []string, evaluate func() error) error {
 		return e.marked(what, func() string { return digestOf(parts...) }, evaluate)
 	}})
 	return e

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/modules/values"
 )
 
 // addWarnings tells of the user's config and of what is wrong beside failures.
@@ -19,18 +19,15 @@ func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
 	if st.Config.State == status.ConfigHeld && st.Config.Reason != "" {
 		fail(fmt.Sprintf("ConfigMap %s cannot be read: %s", b.w.Instance(), st.Config.Reason))
 	}
-	modules := map[string]bool{}
-	for _, s := range st.Modules {
-		for _, text := range s.Problems {
-			modules[text] = true
-		}
+	config := b.w.ConfigProblems()
+	for _, text := range config[""] {
+		warn(text) // such as the section of a module that is gone
 	}
-	config := fmt.Sprintf("ConfigMap %s: ", b.w.Instance())
-	for _, text := range st.Config.Problems {
-		if modules[text] || strings.HasPrefix(text, config+"config "+values.GlobalKey) {
-			fail(text) // the last good one stays in force, so it is not what was asked for
-		} else {
-			warn(text) // such as the section of a module that is gone
+	for _, module := range slices.Sorted(maps.Keys(config)) {
+		for _, text := range config[module] {
+			if module != "" {
+				fail(text) // the last good one stays in force, so it is not what was asked for
+			}
 		}
 	}
 	for _, s := range st.Modules {

@@ -84,6 +84,10 @@ func (w *World) Listen(log Log) {
 	w.o.Log = log
 }
 
+// Place names in messages where the user's config says something, by its key and the path below it. Without it that
+// is the ConfigMap.
+func (w *World) Place(place func(key, path string) string) { w.place = place }
+
 // Watch has a function told of each run that has ended, with the ctx that it was given; nil: nobody is told.
 func (w *World) Watch(ran func(hook, key string, ctx starlark.Value)) { w.ran = ran }
 
@@ -96,7 +100,8 @@ type World struct {
 	client *cluster.Client
 
 	engine   *engine.Engine // nil: no process
-	refused  string         // why the last generation was, or ""
+	place    func(key, path string) string
+	refused  string // why the last generation was, or ""
 	executor *executor.Executor
 	kept     *cluster.Kept
 	releases *release.Manager
@@ -223,7 +228,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}
 	w.Metrics = metrics.New()
 	w.engine = engine.New(engine.Options{
-		Namespace: w.o.Namespace, Name: w.o.Name, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
+		Namespace: w.o.Namespace, Name: w.o.Name, Place: w.place, PauseAll: w.o.PauseAll, Paused: w.o.Paused, Jitter: func() float64 { return 0 },
 	})
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error

@@ -3,7 +3,7 @@ package userconfig
 import (
 	"fmt"
 	"maps"
-	"strings"
+	"slices"
 
 	"github.com/starling-operator/starling/modules/values"
 )
@@ -114,7 +114,7 @@ func (c *Config) unused(s Section) (texts []string) {
 	}
 	for _, part := range [][2]string{{s.Key, "spec.values"}, {values.EnabledKey(s.Key), "spec.enabled"}, {values.PolicyKeys(s.Key)[0], "spec.drift"}} {
 		if _, too := c.seen.Data[part[0]]; too && c.view.from[part[0]] == s.Name {
-			texts = append(texts, fmt.Sprintf("%s: %s: it %s: Module %s has %s", c.o.Where, part[0], values.Unused, s.Name, part[1]))
+			texts = append(texts, fmt.Sprintf("%s: %s: it %s: Module %s has %s", c.o.Where(part[0], ""), part[0], values.Unused, s.Name, part[1]))
 		}
 	}
 	return texts
@@ -138,22 +138,15 @@ func (v *view) place(key string) string {
 	return "section " + key + " of the ConfigMap"
 }
 
-// where names the object that says what stands under a key.
-func (c *Config) where(key string) string {
-	if c.view != nil && c.view.from[key] != "" {
-		return "Module " + c.view.from[key]
-	}
-	return c.o.Where
-}
-
 // said is a problem below a key with its place: of one in a values.yaml that is the file alone, which nobody has set.
-func (c *Config) said(key, problem string) string {
-	for _, layer := range []string{values.LayerChart, values.LayerFolder, values.LayerTree} {
-		if strings.HasPrefix(problem, layer) {
-			return problem
-		}
+func (c *Config) said(key string, p values.Problem) string {
+	switch module := c.view.from[key]; {
+	case slices.Contains([]string{values.LayerChart, values.LayerFolder, values.LayerTree}, p.Layer):
+		return p.String()
+	case module != "":
+		return "Module " + module + ": " + p.String()
 	}
-	return c.where(key) + ": " + problem
+	return c.o.Where(key, p.Path) + ": " + p.String()
 }
 
 // CheckObject says what is wrong with spec.values of the Module object of a section, given as JSON,
@@ -164,21 +157,18 @@ func CheckObject(s Section, spec string, last map[string]any,
 	each := func(_ string, f func() error) error {
 		return evaluate("review of Module "+s.Name, []string{spec, s.Schemas}, f)
 	}
-	parsed, mistakes := values.ParseConfigWith(map[string]string{s.Key: spec}, []values.KnownModule{{Name: s.Name, Key: s.Key}}, each)
-	for _, p := range mistakes {
-		texts = append(texts, p.String())
-	}
+	parsed, problems := values.ParseConfigWith(map[string]string{s.Key: spec}, []values.KnownModule{{Name: s.Name, Key: s.Key}}, each)
 	next := parsed.Sections[s.Name]
-	if len(texts) == 0 && (last == nil || !same(next, last)) {
-		texts = check(s, next, last, each)
-		if len(texts) == 0 && s.Asks != "" {
+	if len(problems) == 0 && (last == nil || !same(next, last)) {
+		problems = check(s, next, last, each)
+		if len(problems) == 0 && s.Asks != "" {
 			if against := ask(Question{Module: s.Name, Old: last, New: next}); against != "" {
-				texts = []string{refused(s, against)}
+				problems = append(problems, refused(s, against))
 			}
 		}
 	}
-	for i, text := range texts {
-		texts[i] = fmt.Sprintf("Module %s: %s", s.Name, text)
+	for _, p := range problems {
+		texts = append(texts, fmt.Sprintf("Module %s: %s", s.Name, p))
 	}
 	return texts
 }

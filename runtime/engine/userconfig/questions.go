@@ -44,12 +44,12 @@ func (c *Config) consult(s Section, next, last map[string]any) (against string, 
 		delete(c.questions, s.Name)
 		return "", nil
 	}
-	return refused(s, *asked.answer), nil
+	return *asked.answer, nil
 }
 
 // refused is what people read of an answer.
-func refused(s Section, why string) string {
-	return values.Problem{Layer: "config", Key: s.Key, Message: why}.String()
+func refused(s Section, why string) values.Problem {
+	return values.Problem{Layer: values.LayerConfig, Key: s.Key, Message: why}
 }
 
 func idOf(code string, sections ...map[string]any) string {

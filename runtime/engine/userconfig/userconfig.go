@@ -42,8 +42,8 @@ type Input struct {
 
 // Options configures a [Config].
 type Options struct {
-	// Where names the ConfigMap in messages: "ConfigMap ns/name".
-	Where string
+	// Where names in messages the place of a key of the ConfigMap, and of a path below it: "ConfigMap ns/name".
+	Where func(key, path string) string
 	// Evaluate calls evaluate, which looks at something that the user has written: what
 	// names it, and parts identify it. It may refuse to.
 	Evaluate func(what string, parts []string, evaluate func() error) error
@@ -233,11 +233,11 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 	}
 	parsed, mistakes := values.ParseConfigWith(c.view.data, known, evaluate)
 	problems, bad := map[string][]string{}, map[string]bool{}
-	report := func(module, key, text string) {
-		problems[module] = append(problems[module], c.said(key, text))
+	report := func(module, key string, p values.Problem) {
+		problems[module] = append(problems[module], c.said(key, p))
 	}
 	for _, p := range mistakes {
-		report(p.Module, p.Key, p.String())
+		report(p.Module, p.Key, p)
 		bad[p.Key] = true
 	}
 	var questions []Question
@@ -265,15 +265,15 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		}
 		if s.Gone || stays[s.Key] || bad[s.Key] || c.view.held[s.Key] {
 			section = last
-		} else if texts := check(s, section, last, evaluate); len(texts) > 0 {
+		} else if found := check(s, section, last, evaluate); len(found) > 0 {
 			section = last
-			for _, text := range texts {
-				report(s.Name, s.Key, text)
+			for _, p := range found {
+				report(s.Name, s.Key, p)
 			}
 		} else {
 			against, asks := c.consult(s, section, last)
 			if questions = append(questions, asks...); against != "" {
-				report(s.Name, s.Key, against)
+				report(s.Name, s.Key, refused(s, against))
 			}
 			if against != "" || c.Asking(s.Name) {
 				section = last
@@ -336,24 +336,20 @@ func setPolicy(c *values.Config, name string, p values.Policy) {
 }
 
 // check says what is wrong with a section.
-func check(s Section, next, last map[string]any, evaluate func(string, func() error) error) (texts []string) {
+func check(s Section, next, last map[string]any, evaluate func(string, func() error) error) (problems []values.Problem) {
 	if size := sizeOf(next); size > MaxSection {
-		return []string{fmt.Sprintf("%s: the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", s.Key, size>>10, MaxSection>>10)}
+		return []values.Problem{{Key: s.Key, Message: fmt.Sprintf("the section has %d KiB as JSON, more than the %d KiB that can be kept: make it smaller", size>>10, MaxSection>>10)}}
 	}
-	var problems []values.Problem
 	err := evaluate(s.Key, func() error {
 		if problems = s.Check(next, last); len(problems) > 0 {
 			return problems[0]
 		}
 		return nil
 	})
-	for _, p := range problems {
-		texts = append(texts, p.String())
-	}
 	if err != nil && len(problems) == 0 {
-		texts = append(texts, s.Key+": "+err.Error())
+		problems = []values.Problem{{Key: s.Key, Message: err.Error()}}
 	}
-	return texts
+	return problems
 }
 
 // added are the problems that were not there before, by module.

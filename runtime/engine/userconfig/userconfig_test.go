@@ -13,7 +13,7 @@ import (
 
 func newConfig() *Config {
 	return New(Options{
-		Where:    "ConfigMap ns/starling",
+		Where:    func(string, string) string { return "ConfigMap ns/starling" },
 		Evaluate: func(_ string, _ []string, evaluate func() error) error { return evaluate() },
 	})
 }
