@@ -165,6 +165,7 @@ func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string
 		p.root = root.dir
 		if err := testrunner.Run(ctx, testrunner.Options{
 			Tree: t, Generation: gen, Std: stdlib.FS, Only: func(file string) bool { return root.has(file) && !elsewhere(gen, file) }, Run: pattern, List: f.list, Count: f.count, Parallel: f.parallel, Explore: f.explore, Seed: f.seed,
+			Told:   !f.json && f.junit == "", // a program may show each test for itself
 			Golden: golden{root.dir, f.update}, Builtins: shared, Renderer: renderer, Cover: cover, Cache: cache,
 		}, report); err != nil {
 			return fail(root.dir, err)

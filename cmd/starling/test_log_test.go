@@ -1,10 +1,6 @@
 package main
 
-import (
-	"testing"
-
-	"github.com/starling-operator/starling/runtime/testrunner"
-)
+import "testing"
 
 // A hook that tries again and again is shown once, with how often it came; -v shows each line.
 func TestLogOfATest(t *testing.T) {
@@ -13,14 +9,6 @@ func TestLogOfATest(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := (&testPrinter{verbose: true}).logOf(log[:3]), "debug: a\nerror: no (next try in 1s)\nerror: no (next try in 2s)\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	broken := []string{testrunner.ModuleBroken("web", "odd: broken: text"), testrunner.ModuleBroken("web", "other"), testrunner.ModuleBroken("db", "odd: broken: text")}
-	p := &testPrinter{unloaded: map[string]string{"web": "odd: broken: text"}}
-	if got, want := p.logOf(broken), "error: web: broken: other\nerror: db: broken: odd: broken: text\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := p.shown(testrunner.ModuleFails("web", "odd: broken: text")), "module web does not load, as said above"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -24,20 +24,15 @@ type testPrinter struct {
 	files, failed int
 	tests         int // that have run
 	junit         junitReport
-	errs          io.Writer         // takes why nobody knows the tests of a file
-	unlisted      int               // files whose tests nobody knows
-	unloaded      map[string]string // modules that do not load, and why
+	errs          io.Writer // takes why nobody knows the tests of a file
+	unlisted      int       // files whose tests nobody knows
 }
 
 // broken shows the modules that do not load, once.
 func (p *testPrinter) broken(root testRoot, gen *generation.Generation) {
-	p.unloaded = map[string]string{}
 	for _, name := range gen.Names {
 		if err := gen.Modules[name].Err; err != nil {
 			p.failed++
-			if !p.json { // a program may show each test for itself
-				p.unloaded[name] = err.Error()
-			}
 			path := filepath.ToSlash(filepath.Join(root.dir, name))
 			p.junit.broken(path, err)
 			p.event("start", path, "", 0, "")
@@ -80,7 +75,7 @@ func (p *testPrinter) file(f testrunner.File) {
 			text = p.logOf(r.Log)
 		}
 		if r.Err != nil {
-			text += p.shown(render(r.Err))
+			text += render(r.Err)
 		}
 		var explored *testrunner.ExploreError
 		if p.verbose && errors.As(r.Err, &explored) {
@@ -155,8 +150,14 @@ func (p *testPrinter) event(action, file, test string, took time.Duration, outpu
 }
 
 // render is an error in its long form, with source lines and differences.
-func render(err error) string {
-	text := err.Error() + "\n"
+func render(err error) (text string) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range many.Unwrap() {
+			text += render(err)
+		}
+		return text
+	}
+	text = err.Error() + "\n"
 	var at *script.Error
 	if errors.As(err, &at) {
 		text = at.Render()
@@ -166,24 +167,6 @@ func render(err error) string {
 		text = explored.With() + text
 	}
 	return text + testrunner.Differences(err)
-}
-
-// shown is a text about a test without the reasons why modules do not load: those stand above, once.
-func (p *testPrinter) shown(text string) string {
-	for name, why := range p.unloaded {
-		text = strings.ReplaceAll(text, testrunner.ModuleFails(name, why), "module "+name+" does not load, as said above")
-	}
-	return text
-}
-
-// saidAbove says that a line of a log tells why a module does not load.
-func (p *testPrinter) saidAbove(line string) bool {
-	for name, why := range p.unloaded {
-		if line == testrunner.ModuleBroken(name, why) {
-			return true
-		}
-	}
-	return false
 }
 
 func indent(text string) string {
@@ -209,8 +192,6 @@ func (p *testPrinter) logOf(log []string) (text string) {
 		short := nextTry.ReplaceAllString(line, "")
 		switch {
 		case p.verbose:
-		case p.saidAbove(line):
-			continue
 		case strings.HasPrefix(line, "debug: "):
 			continue
 		case short == last:

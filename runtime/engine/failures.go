@@ -17,6 +17,8 @@ type Failure struct {
 	// fails of the module itself, or was refused of its config.
 	Hook, Key string
 	Reason    string
+	// Broken says that the module cannot be used as it is in the tree.
+	Broken bool
 }
 
 // Failures are those of all hooks, modules, and of the user's config, in a fixed order.
@@ -38,7 +40,7 @@ func (e *Engine) Failures() []Failure {
 		case state == status.ModuleFailed && slices.ContainsFunc(hooks, func(f Failure) bool { return strings.Contains(reason, f.Reason) }):
 			// A hook's failure is the module's, too: it was named.
 		case state == status.ModuleFailed, state == status.ModuleBroken, strings.HasPrefix(m.pass.Held(), valuesRefused):
-			out = append(out, Failure{Module: m.name, Reason: reason})
+			out = append(out, Failure{Module: m.name, Reason: reason, Broken: state == status.ModuleBroken})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.config.Problems())) {

@@ -160,7 +160,7 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 	}
 	number(out.state)
 	for _, f := range w.look() {
-		out.failures[f.Module+" "+f.Hook+" "+f.Key] = said(f)
+		out.failures[f.Module+" "+f.Hook+" "+f.Key] = w.said(f)
 	}
 	if err == nil && w.started {
 		out.broken, out.kept, err = w.w.Broken(ctx)

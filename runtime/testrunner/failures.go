@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -91,7 +90,7 @@ func (w *world) look() []sim.Failure {
 		}
 	}
 	for _, f := range found {
-		same := func(other sim.Failure) bool { return said(other) == said(f) } // a values.yaml is wrong for its module and for the config
+		same := func(other sim.Failure) bool { return w.said(other) == w.said(f) } // a values.yaml is wrong for its module and for the config
 		if !w.expects(f) && !slices.ContainsFunc(out, same) {
 			out = append(out, f)
 		}
@@ -126,7 +125,7 @@ func (w *world) Failed() error {
 	if len(found) == 0 {
 		return nil
 	}
-	out := &builtins.ExpectError{Msg: said(found[0])}
+	out := &builtins.ExpectError{Msg: w.said(found[0])}
 	switch n := len(found) - 1; n {
 	case 0:
 	case 1:
@@ -137,7 +136,7 @@ func (w *world) Failed() error {
 	out.Msg += fmt.Sprintf("; a test that expects it says so: t.expect_failure(%q, PATTERN)", w.shortName(found[0]))
 	for _, f := range found[:min(len(found), 5)] {
 		if len(found) > 1 {
-			out.Differences = append(out.Differences, said(f))
+			out.Differences = append(out.Differences, w.said(f))
 		}
 		var at *script.Error
 		if errors.As(f.Err, &at) { // its first line is in the message
@@ -148,19 +147,13 @@ func (w *world) Failed() error {
 	return out
 }
 
-// ModuleFails is what a failed test says of a module that fails.
-func ModuleFails(module, why string) string { return fmt.Sprintf("module %s fails: %s", module, why) }
-
-// ModuleBroken is the line of a test's log about a module that does not load.
-func ModuleBroken(module, why string) string {
-	return format(builtins.LevelError, module, "", string(status.ModuleBroken)+": "+why, nil)
-}
-
 // said is one line about a failure.
-func said(f sim.Failure) string {
+func (w *world) said(f sim.Failure) string {
 	switch {
+	case f.Broken && w.o.told(f.Module):
+		return fmt.Sprintf("module %s does not load, as said above", f.Module)
 	case f.Hook == "":
-		return ModuleFails(f.Module, f.Reason)
+		return fmt.Sprintf("module %s fails: %s", f.Module, f.Reason)
 	case f.Key != "":
 		return fmt.Sprintf("hook %s fails for %s: %s", f.Hook, f.Key, f.Reason)
 	}

@@ -45,6 +45,8 @@ type Options struct {
 	// order of that one: see [ExploreError].
 	Explore int
 	Seed    uint64
+	// Told says that people are told for themselves why modules of the Generation do not load: results leave it out.
+	Told bool
 	// Golden reads and writes golden files; nil: there are none.
 	Golden Golden
 	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
@@ -241,6 +243,12 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 	}
 	out.Took = time.Since(began)
 	return out
+}
+
+// told says that people know why a module does not load.
+func (o *Options) told(module string) bool {
+	m := o.Generation.Modules[module]
+	return o.Told && m != nil && m.Err != nil
 }
 
 type lines struct{ say func(string) }

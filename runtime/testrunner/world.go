@@ -67,7 +67,9 @@ func (w *world) make() (err error) {
 	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Answerer: &w.pods, Env: w.lookEnv, Seed: w.seed, Patient: w.patient, Twice: true,
 		Record: w.o.Record, Uncommitted: w.o.Uncommitted,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
-			w.say(format(level, module, hook, msg, fields))
+			if hook != "" || level != builtins.LevelError || !w.o.told(module) {
+				w.say(format(level, module, hook, msg, fields))
+			}
 		}})
 	return err
 }
