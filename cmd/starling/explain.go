@@ -189,16 +189,24 @@ func (f *explainFlags) client(cmd *cobra.Command) (*admin.Client, error) {
 
 // refused says what of the user's config is not in force, and why: else nobody would
 // know why a value is not what its ConfigMap says.
-func refused(st status.Status, module string) []string {
-	problems := st.Config.Problems
+func refused(st status.Status, module string) (notes []string) {
+	problems, outcome := st.Config.Problems, map[string]string{}
+	for _, text := range problems {
+		outcome[text] = "; " + values.Refused
+	}
+	for _, text := range st.Config.Unknown {
+		outcome[text] = "; " + values.Unknown
+	}
 	for _, m := range st.Modules {
+		for _, text := range m.Config.Unused {
+			outcome[text] = "; " + values.Unused
+		}
 		if m.Name == module {
 			problems = m.Problems
 		}
 	}
-	var notes []string
 	for _, text := range problems {
-		notes = append(notes, text+"; "+values.Outcome(text))
+		notes = append(notes, text+outcome[text])
 	}
 	return notes
 }

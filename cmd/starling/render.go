@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,8 +75,8 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if st.State != status.ModuleReady {
 		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, firstOf(st.LastError, st.Reason)))
 	}
-	if f.world.config != "" && len(st.Problems) > 0 {
-		return fmt.Errorf("module %s: %s", name, st.Problems[0]) // what was asked for cannot be shown
+	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.config != "" && len(vain) > 0 {
+		return fmt.Errorf("module %s: %s", name, vain[0]) // what was asked for cannot be shown
 	}
 	for _, note := range refused(w.Status(), name) {
 		say(cmd, "note: %s", note)

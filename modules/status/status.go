@@ -70,6 +70,8 @@ type Config struct {
 	// Problems are the parts that were refused; for those the last good ones
 	// stay in force.
 	Problems []string `json:"problems,omitempty"`
+	// Unknown are keys that no module has, which count for nothing; Problems have them too.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // ModuleState says what a module is doing.

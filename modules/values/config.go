@@ -217,22 +217,22 @@ const maintenance = "NoResourceReconciliation"
 
 const noModule = "no module has this key"
 
-// Unused is said of a part of the user's ConfigMap in the place of which a Module object counts.
-const Unused = "does not count"
-
-// IsUnused says whether a problem of the user's config is that a Module object counts in its place.
-func IsUnused(problem string) bool { return strings.Contains(problem, Unused) }
-
-// Outcome says for people what follows from a problem of the user's config.
-func Outcome(problem string) string {
-	switch {
-	case strings.Contains(problem, noModule):
-		return "it counts for nothing"
-	case IsUnused(problem):
-		return "the object counts as a whole"
-	}
-	return "the last good values stay in force"
+// ConfigProblem is one thing that is wrong with the user's config.
+type ConfigProblem struct {
+	// Module is "" for a key that no module has.
+	Module, Text string
+	// Outcome is [Refused], [Unknown] or [Unused].
+	Outcome string
 }
+
+// Outcomes of problems of the user's config, for people.
+const (
+	Refused = "the last good values stay in force"
+	// Unknown is that of a key that no module has.
+	Unknown = "it counts for nothing"
+	// Unused is that of a part of the ConfigMap in the place of which a Module object counts.
+	Unused = "the object counts as a whole"
+)
 
 // section returns the module that key belongs to; a key that belongs to none is
 // a problem.

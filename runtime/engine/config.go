@@ -5,15 +5,11 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
 )
 
 // configWhere names the user's ConfigMap.
 func (o *Options) configWhere() string { return "ConfigMap " + o.Namespace + "/" + o.Name }
-
-// ConfigProblems are what is wrong with the user's config, by module; of no module for "". Only read.
-func (e *Engine) ConfigProblems() map[string][]string { return e.config.Problems() }
 
 // handleConfig takes over what the user's ConfigMap and the Module objects say now.
 func (e *Engine) handleConfig(in Config) {
@@ -38,7 +34,7 @@ func (e *Engine) applyConfig() {
 		e.ask(e.modules[q.Module], CheckSettings{Op: e.op(), Module: e.modules[q.Module].gen, Question: q.ID, Old: q.Old, New: q.New})
 	}
 	for _, p := range out.Problems {
-		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + values.Outcome(p.Text)})
+		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + p.Outcome})
 	}
 	if len(out.Moved) > 0 {
 		e.keepConfig()

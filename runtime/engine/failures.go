@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -44,11 +45,8 @@ func (e *Engine) Failures() []Failure {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.config.Problems())) {
-		for _, text := range e.config.Problems()[name] {
-			if name == "" {
-				name = globalName
-			}
-			out = append(out, Failure{Module: name, Reason: text})
+		for _, p := range e.config.Problems()[name] {
+			out = append(out, Failure{Module: cmp.Or(name, globalName), Reason: p.Text})
 		}
 	}
 	return out

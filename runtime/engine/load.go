@@ -56,9 +56,9 @@ func (e *Engine) Load() Load {
 	}
 	out.ConfigHeld = e.configStatus().State == status.ConfigHeld
 	out.Refused = map[string]int{}
-	for name, texts := range e.config.Problems() {
-		for _, text := range texts {
-			if !values.IsUnused(text) {
+	for name, problems := range e.config.Problems() {
+		for _, p := range problems {
+			if p.Outcome != values.Unused {
 				out.Refused[cmp.Or(name, globalName)]++
 			}
 		}

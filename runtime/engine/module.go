@@ -329,7 +329,10 @@ func (e *Engine) show(m *module) {
 
 // problems are what is wrong with the module beside its state.
 func (e *Engine) problems(m *module) []string {
-	out := slices.Clone(e.config.Problems()[m.name])
+	var out []string
+	for _, p := range e.config.Problems()[m.name] {
+		out = append(out, p.Text)
+	}
 	if why := e.gen.Held[m.name]; why != "" {
 		out = append(out, "it stays as it was before the last change of the module tree: "+why)
 	}

@@ -34,7 +34,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		asked = append(asked, fmt.Sprint(a.Old["size"], " to ", a.New["size"]))
 		switch n := a.New["size"]; n {
 		case int64(3):
-			return SettingsChecked{Against: "3 is too much"}
+			return SettingsChecked{Against: "a size of 3 does not count"}
 		case int64(4):
 			return SettingsChecked{Err: errBoom}
 		}
@@ -47,7 +47,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	if got := w.e.Values("web")["size"]; got != int64(2) {
 		t.Errorf("in force is %v", got)
 	}
-	if got := fmt.Sprint(w.module("web").Config.Refused); got != "[ConfigMap ops/starling: config web: 3 is too much]" {
+	if got := fmt.Sprint(w.module("web").Config.Refused); got != "[ConfigMap ops/starling: config web: a size of 3 does not count]" {
 		t.Errorf("refused: %s", got)
 	}
 	w.config("web=size: 4", "other=size: 2")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -153,10 +154,15 @@ func (e *Engine) configStatus() status.Config {
 	default:
 		out.State = status.ConfigMissing
 	}
-	for _, texts := range e.config.Problems() {
-		out.Problems = append(out.Problems, texts...)
+	all := e.config.Problems()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, p := range all[name] {
+			out.Problems = append(out.Problems, p.Text)
+			if p.Outcome == values.Unknown {
+				out.Unknown = append(out.Unknown, p.Text)
+			}
+		}
 	}
-	slices.Sort(out.Problems)
 	return out
 }
 
@@ -177,11 +183,11 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
 	}
 	out.Config.Generation = e.config.Generation(m.name)
-	for _, text := range e.config.Problems()[m.name] {
-		if values.IsUnused(text) {
-			out.Config.Unused = append(out.Config.Unused, text)
+	for _, p := range e.config.Problems()[m.name] {
+		if p.Outcome == values.Unused {
+			out.Config.Unused = append(out.Config.Unused, p.Text)
 		} else {
-			out.Config.Refused = append(out.Config.Refused, text)
+			out.Config.Refused = append(out.Config.Refused, p.Text)
 		}
 	}
 	if m.pass.Installed() {

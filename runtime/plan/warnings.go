@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -19,15 +18,11 @@ func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {
 	if st.Config.State == status.ConfigHeld && st.Config.Reason != "" {
 		fail(fmt.Sprintf("ConfigMap %s cannot be read: %s", b.w.Instance(), st.Config.Reason))
 	}
-	config := b.w.ConfigProblems()
-	for _, text := range config[""] {
-		warn(text) // such as the section of a module that is gone
-	}
-	for _, module := range slices.Sorted(maps.Keys(config)) {
-		for _, text := range config[module] {
-			if module != "" {
-				fail(text) // the last good one stays in force, so it is not what was asked for
-			}
+	for _, text := range st.Config.Problems {
+		if slices.Contains(st.Config.Unknown, text) {
+			warn(text) // such as the section of a module that is gone
+		} else {
+			fail(text) // the last good one stays in force, so it is not what was asked for
 		}
 	}
 	for _, s := range st.Modules {

@@ -41,9 +41,6 @@ func (w *World) Problems() []string {
 	return out
 }
 
-// ConfigProblems are what is wrong with the user's config, by module; of no module for "". Only read.
-func (w *World) ConfigProblems() map[string][]string { return w.engine.ConfigProblems() }
-
 // Instance is the world's Starling: its namespace and name.
 func (w *World) Instance() types.NamespacedName {
 	return types.NamespacedName{Namespace: w.o.Namespace, Name: w.o.Name}

@@ -108,16 +108,17 @@ func (c *Config) compose(sections []Section) (*view, map[string]origin) {
 
 // unused says what of the ConfigMap does not count for a module, because its Module object says
 // something too.
-func (c *Config) unused(s Section) (texts []string) {
+func (c *Config) unused(s Section) (problems []values.ConfigProblem) {
 	if c.seen.State != Present {
 		return nil
 	}
 	for _, part := range [][2]string{{s.Key, "spec.values"}, {values.EnabledKey(s.Key), "spec.enabled"}, {values.PolicyKeys(s.Key)[0], "spec.drift"}} {
 		if _, too := c.seen.Data[part[0]]; too && c.view.from[part[0]] == s.Name {
-			texts = append(texts, fmt.Sprintf("%s: %s: it %s: Module %s has %s", c.o.Where(part[0], ""), part[0], values.Unused, s.Name, part[1]))
+			text := fmt.Sprintf("%s: %s: it does not count: Module %s has %s", c.o.Where(part[0], ""), part[0], s.Name, part[1])
+			problems = append(problems, values.ConfigProblem{Module: s.Name, Text: text, Outcome: values.Unused})
 		}
 	}
-	return texts
+	return problems
 }
 
 // says reports whether two views say the same under a key; before may be nil.

@@ -39,8 +39,8 @@ func (c *Config) force() string {
 	return out
 }
 
-func (c *Config) unusedOf(module string) []string {
-	return slices.DeleteFunc(slices.Clone(c.Problems()[module]), func(text string) bool { return !values.IsUnused(text) })
+func (c *Config) unusedOf(module string) []values.ConfigProblem {
+	return slices.DeleteFunc(slices.Clone(c.Problems()[module]), func(p values.ConfigProblem) bool { return p.Outcome != values.Unused })
 }
 
 func TestAnObjectCountsInThePlaceOfItsSection(t *testing.T) {
@@ -244,7 +244,7 @@ func TestTheCheckOfAnObject(t *testing.T) {
 	}
 	c := newConfig()
 	c.with(Present, nil, Present, &Object{Values: `{"bad":true}`})
-	if got := CheckObject(web, `{"bad":true}`, nil, direct, nil); fmt.Sprint(got) != fmt.Sprint(c.Problems()["web"]) {
+	if got := CheckObject(web, `{"bad":true}`, nil, direct, nil); len(got) != 1 || got[0] != c.Problems()["web"][0].Text {
 		t.Errorf("%q, but the condition says %q", got, c.Problems()["web"])
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/modules/values"
 )
 
 // asked takes in a ConfigMap while the module web has code that is asked, and returns the question.
@@ -59,7 +61,7 @@ func TestWhatIsAnsweredWithNoIsRefused(t *testing.T) {
 	q, _ = c.asked(t, "web=x: 2", "webEnabled=true")
 	c.Answer("web", q.ID, "x must stay")
 	_, out := c.again(t)
-	if want := "ConfigMap ns/starling: config web: x must stay"; c.force() != "1 true" || len(out.Problems) != 1 || out.Problems[0] != (Problem{"web", want}) {
+	if want := "ConfigMap ns/starling: config web: x must stay"; c.force() != "1 true" || len(out.Problems) != 1 || out.Problems[0] != (values.ConfigProblem{Module: "web", Text: want, Outcome: values.Refused}) {
 		t.Errorf("in force %s, problems %+v", c.force(), out.Problems)
 	}
 	if q, out := c.asked(t, "web=x: 2", "global=x: 1"); q.ID != "" || len(out.Problems) > 0 || len(c.Problems()["web"]) != 1 {

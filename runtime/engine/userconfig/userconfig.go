@@ -57,14 +57,14 @@ type Config struct {
 	view     *view  // that of the last Apply; nil: none yet
 	accepted values.Config
 	origins  map[string]origin // of what is accepted, by module
-	problems map[string][]string
+	problems map[string][]values.ConfigProblem
 	// questions are those of sections that are not in force, by module.
 	questions map[string]question
 }
 
 // New returns a config of which nothing is known.
 func New(o Options) *Config {
-	return &Config{o: o, problems: map[string][]string{}, questions: map[string]question{}}
+	return &Config{o: o, problems: map[string][]values.ConfigProblem{}, questions: map[string]question{}}
 }
 
 // See takes over what the ConfigMap and the Module objects are now. Apply makes it count.
@@ -104,7 +104,7 @@ func (c *Config) Text(key string) string {
 func (c *Config) Accepted() values.Config { return c.accepted }
 
 // Problems are what is wrong with the config, by module; of no module for "". Only read.
-func (c *Config) Problems() map[string][]string { return c.problems }
+func (c *Config) Problems() map[string][]values.ConfigProblem { return c.problems }
 
 // Held says whether something is in force that a user once set in the ConfigMap.
 func (c *Config) Held() bool {
@@ -152,9 +152,6 @@ type Section struct {
 	Asks string
 }
 
-// Problem is one that was not there before.
-type Problem struct{ Module, Text string }
-
 // Outcome is what [Config.Apply] has changed.
 type Outcome struct {
 	// All modules may be concerned: it was read for the first time, is there again, it is
@@ -167,7 +164,7 @@ type Outcome struct {
 	// missing or unreadable now.
 	Lost bool
 	// Problems are new.
-	Problems []Problem
+	Problems []values.ConfigProblem
 	// Questions have to be asked.
 	Questions []Question
 }
@@ -205,7 +202,7 @@ func (c *Config) Apply(sections []Section) Outcome {
 
 // read reads what there is. A section that does not pass is as it is now. So is one that has passed
 // and says what it said before, unless that is nil: to read them all costs much with many modules.
-func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]string, []Question) {
+func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]values.ConfigProblem, []Question) {
 	known := elsewhere(sections)
 	schemas, stays := map[string]string{}, map[string]bool{} // by key
 	for _, s := range sections {
@@ -232,9 +229,13 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		return c.o.Evaluate(c.view.place(key), []string{text, schemas[key]}, evaluate)
 	}
 	parsed, mistakes := values.ParseConfigWith(c.view.data, known, evaluate)
-	problems, bad := map[string][]string{}, map[string]bool{}
+	problems, bad := map[string][]values.ConfigProblem{}, map[string]bool{}
 	report := func(module, key string, p values.Problem) {
-		problems[module] = append(problems[module], c.said(key, p))
+		outcome := values.Refused
+		if module == "" {
+			outcome = values.Unknown
+		}
+		problems[module] = append(problems[module], values.ConfigProblem{Module: module, Text: c.said(key, p), Outcome: outcome})
 	}
 	for _, p := range mistakes {
 		report(p.Module, p.Key, p)
@@ -353,14 +354,14 @@ func check(s Section, next, last map[string]any, evaluate func(string, func() er
 }
 
 // added are the problems that were not there before, by module.
-func added(now, before map[string][]string) (out []Problem) {
+func added(now, before map[string][]values.ConfigProblem) (out []values.ConfigProblem) {
 	if reflect.DeepEqual(now, before) {
 		return nil
 	}
 	for _, module := range slices.Sorted(maps.Keys(now)) {
-		for _, text := range now[module] {
-			if !slices.Contains(before[module], text) {
-				out = append(out, Problem{module, text})
+		for _, p := range now[module] {
+			if !slices.Contains(before[module], p) {
+				out = append(out, p)
 			}
 		}
 	}
