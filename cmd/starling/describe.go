@@ -101,9 +101,7 @@ func (f *describeFlags) modules(cmd *cobra.Command, args []string) error {
 		}
 		modules = []status.Module{m}
 	}
-	for _, note := range notesOf(st) {
-		say(cmd, "%s", note)
-	}
+	sayNotes(cmd, notesOf(st))
 	if len(modules) == 0 {
 		say(cmd, "no modules")
 	}
@@ -223,9 +221,7 @@ func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range notesOf(st) {
-		say(cmd, "%s", note)
-	}
+	sayNotes(cmd, notesOf(st))
 	if len(hooks) == 0 {
 		say(cmd, "no hooks")
 	}

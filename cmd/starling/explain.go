@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,9 +122,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 	if f.output != "table" {
 		return status.Encode(cmd.OutOrStdout(), f.output, x, status.Options{})
 	}
-	for _, note := range x.Notes {
-		say(cmd, "note: %s", note)
-	}
+	sayNotes(cmd, x.Notes)
 	if len(x.Values) == 0 {
 		say(cmd, "no values")
 		return nil
@@ -162,9 +159,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	}
 	st, err := client.Status(ctx)
 	if err == nil {
-		for _, note := range standingOf(replicaOf(st)) {
-			x.Notes = append(x.Notes, strings.TrimPrefix(note, "note: "))
-		}
+		x.Notes = append(x.Notes, standingOf(replicaOf(st))...)
 	}
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err

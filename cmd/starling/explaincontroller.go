@@ -83,9 +83,7 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 			return nil, err
 		}
 		defer client.Close()
-		for _, note := range standing(cmd, client) {
-			say(cmd, "%s", note)
-		}
+		sayNotes(cmd, standing(cmd, client))
 		parents, err := client.Parents(cmd.Context(), module, key)
 		if errors.Is(err, admin.ErrNotRunning) {
 			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.target.instance.notRunning(), module, key)

@@ -122,7 +122,7 @@ func (i *instance) notRunning() error {
 
 // notesOf are about what the lists do not show but explains them.
 func notesOf(st status.Status) (notes []string) {
-	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf("note: "+format, args...)) }
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	notes = standingOf(replicaOf(st))
 	if st.Paused {
 		note("all modules are paused: hooks run, releases are left alone")
@@ -140,6 +140,13 @@ func notesOf(st status.Status) (notes []string) {
 		note("starling dev answers: its cluster is simulated, and the clock there stands still until somebody asks for a run")
 	}
 	return notes
+}
+
+// sayNotes writes notes on stderr.
+func sayNotes(cmd *cobra.Command, notes []string) {
+	for _, note := range notes {
+		say(cmd, "note: %s", note)
+	}
 }
 
 // say writes a line on stderr.

@@ -52,7 +52,7 @@ func failing(hooks []status.Hook, modules []status.Module) (notes []string) {
 			}
 		}
 		if n > 0 && m.State == status.ModuleReady {
-			notes = append(notes, fmt.Sprintf("note: the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name))
+			notes = append(notes, fmt.Sprintf("the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name))
 		}
 	}
 	return notes

@@ -154,9 +154,7 @@ func (p *printer) forPeople() bool { return p.format == "table" || p.format == "
 // list shows a whole listing.
 func (p *printer) list(l *listing) error {
 	if p.forPeople() {
-		for _, note := range l.notes {
-			say(p.cmd, "%s", note)
-		}
+		sayNotes(p.cmd, l.notes)
 		which := l.busy(p.format == "wide")
 		if len(which) == 0 {
 			say(p.cmd, "%s", l.empty)

@@ -62,11 +62,7 @@ func (f *getFlags) list(cmd *cobra.Command, look func() (*listing, error)) error
 // show shows the rows that are not as they were: at first all of them.
 func (w *watched) show(l *listing) error {
 	if w.printer.forPeople() {
-		for _, note := range l.notes {
-			if !slices.Contains(w.said, note) {
-				say(w.printer.cmd, "%s", note)
-			}
-		}
+		sayNotes(w.printer.cmd, slices.DeleteFunc(slices.Clone(l.notes), func(note string) bool { return slices.Contains(w.said, note) }))
 		w.said = l.notes
 		if w.last == nil && len(l.busy(w.printer.format == "wide")) == 0 {
 			say(w.printer.cmd, "%s", l.empty)

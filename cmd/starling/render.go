@@ -78,9 +78,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.config != "" && len(vain) > 0 {
 		return fmt.Errorf("module %s: %s", name, vain[0]) // what was asked for cannot be shown
 	}
-	for _, note := range refused(w.Status(), name) {
-		say(cmd, "note: %s", note)
-	}
+	sayNotes(cmd, refused(w.Status(), name))
 	r, err := w.ModuleRelease(ctx, name)
 	if err != nil {
 		return err

@@ -181,7 +181,7 @@ func standingOf(r status.Replica) (notes []string) {
 		notes = append(notes, standbyNote(r.Holder))
 	}
 	if f := r.ReloadFailed; f != nil {
-		notes = append(notes, fmt.Sprintf("note: the module tree is not in force as it is now, generation %d is: %s", r.Generation, f.Reason))
+		notes = append(notes, fmt.Sprintf("the module tree is not in force as it is now, generation %d is: %s", r.Generation, f.Reason))
 	}
 	return notes
 }
@@ -192,7 +192,7 @@ func replicaOf(st status.Status) status.Replica {
 }
 
 func standbyNote(holder string) string {
-	return "note: this starling stands by: it waits for the lease, which " + cmp.Or(holder, "another one") + " holds"
+	return "this starling stands by: it waits for the lease, which " + cmp.Or(holder, "another one") + " holds"
 }
 
 func newGetReplicasCommand(flags *getFlags) *cobra.Command {

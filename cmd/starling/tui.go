@@ -128,9 +128,7 @@ func (s *instanceSource) Look(ctx context.Context) (seen tui.Seen, err error) {
 		}
 		shown := seen.Status
 		shown.Simulated = false // the title says it
-		for _, note := range notesOf(shown) {
-			seen.Notes = append(seen.Notes, strings.TrimPrefix(note, "note: "))
-		}
+		seen.Notes = notesOf(shown)
 		seen.Queues, err = client.Queues(ctx)
 		return err
 	})
