@@ -19,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -29,6 +30,9 @@ import (
 
 // Controllers are tried on the objects in the examples/ of their module: the simulated API server
 // says whether it would take them, and the children that desired wants for them.
+
+// exampleManager writes the objects.
+const exampleManager = "starling"
 
 // example is one object of a file in examples/.
 type example struct {
@@ -146,7 +150,7 @@ func create(s *store.Store, obj map[string]any) (store.Result, error) {
 	if k.Namespaced {
 		t.Namespace = cmp.Or(ref.Namespace, "default")
 	}
-	made, err := s.Create(t, obj, store.WriteOptions{Manager: "starling"})
+	made, err := s.Create(t, obj, store.WriteOptions{Manager: exampleManager})
 	if apierrors.IsAlreadyExists(err) {
 		return store.Result{Object: obj}, nil
 	}
@@ -294,7 +298,7 @@ func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store,
 		}
 		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s has no field %s: the API server refuses it", p.Name, p.ID.Kind, u.path), u.hint())
 	}
-	for _, at := range otherForms("", want, made.Object) {
+	for _, at := range cluster.OtherForms(want, made.Object, exampleManager) {
 		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server keeps %s, so the child looks changed at each look", p.Name, at), "write it as the API server keeps it")
 	}
 	if p.ID.Kind == "Secret" && p.ID.APIVersion == "v1" {

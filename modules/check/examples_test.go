@@ -22,11 +22,3 @@ func TestPlainSecrets(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-func TestOtherForms(t *testing.T) {
-	want := map[string]any{"metadata": map[string]any{"name": "a", "uid": "x", "creationTimestamp": nil}, "spec": map[string]any{"cpu": "1000m", "n": int64(1), "list": []any{"a", "1.0"}, "gone": "x"}}
-	live := map[string]any{"metadata": map[string]any{"name": "a", "uid": "y", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": map[string]any{"cpu": "1", "n": int64(1), "list": []any{"a", "1"}, "more": "x"}}
-	if got := otherForms("", want, live); !slices.Equal(got, []string{`metadata.uid as "y", not "x"`, `spec.cpu as "1", not "1000m"`, `spec.list[1] as "1", not "1.0"`}) {
-		t.Errorf("%q", got)
-	}
-}

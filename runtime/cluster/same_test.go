@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,21 +59,25 @@ metadata: {name: x, namespace: a}
 spec: {selector: {app: x}, ports: [{port: 80, targetPort: http, name: http}, {port: 53, protocol: UDP, name: dns}, {port: 53, protocol: TCP, name: dns-tcp}]}
 `
 
-// Fields that the API server fills in, or leaves out, are no difference.
+// Fields that the API server fills in, or leaves out, are no difference. Of values that it keeps in another form people
+// are told.
 func TestWhatIsAsItShouldBe(t *testing.T) {
 	for name, test := range map[string]struct {
 		object string
-		patch  bool // each apply costs a request
+		forms  string // each apply costs a request: these are kept in another form
 	}{
-		"deployment":       {deployment, false},
-		"service":          {service, false},
-		"role":             {"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x, namespace: a}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}", false},
-		"secret":           {"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a}, type: Opaque, data: {a: YQ==}, immutable: false}", false},
-		"finalizers":       {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a, finalizers: [a/b, a/c]}}", false},
-		"numbers":          {"{apiVersion: example.com/v1, kind: Widget, metadata: {name: x, namespace: a}, spec: {a: 1.0, b: 9007199254740993, c: 0.5, d: [1, {e: f}], g: {}, h: []}}", false},
-		"another quantity": {"{apiVersion: v1, kind: LimitRange, metadata: {name: x, namespace: a}, spec: {limits: [{type: Pod, max: {cpu: 1000m}}]}}", true},
-		"filled in":        {"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x, namespace: a}, spec: {updateStrategy: {}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}", true},
-		"null":             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}, data: {a: null, b: b}}", true},
+		"deployment":       {deployment, ""},
+		"service":          {service, ""},
+		"role":             {"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x, namespace: a}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}", ""},
+		"secret":           {"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a}, type: Opaque, data: {a: YQ==}, immutable: false}", ""},
+		"finalizers":       {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a, finalizers: [a/b, a/c]}}", ""},
+		"numbers":          {"{apiVersion: example.com/v1, kind: Widget, metadata: {name: x, namespace: a}, spec: {a: 1.0, b: 9007199254740993, c: 0.5, d: [1, {e: f}], g: {}, h: []}}", ""},
+		"another quantity": {"{apiVersion: v1, kind: LimitRange, metadata: {name: x, namespace: a}, spec: {limits: [{type: Pod, max: {cpu: 1000m}}]}}", `spec.limits[0].max.cpu as "1", not "1000m"`},
+		"a number":         {"{apiVersion: v1, kind: ResourceQuota, metadata: {name: x, namespace: a}, spec: {hard: {pods: 20, requests.cpu: \"2\"}}}", `spec.hard.pods as "20", not 20`},
+		"a whole list":     {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x, namespace: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: x}, subjects: [{kind: User, name: ann}]}", `subjects[0].apiGroup as "rbac.authorization.k8s.io", which is not given`},
+		"filled in": {"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x, namespace: a}, spec: {updateStrategy: {}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}",
+			`spec.updateStrategy.rollingUpdate as {"maxSurge":0,"maxUnavailable":1}, which is not given, spec.updateStrategy.type as "RollingUpdate", which is not given`},
+		"null": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: a}, data: {a: null, b: b}}", `data.a as "", which is not given`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFarWorld(t)
@@ -82,8 +87,12 @@ func TestWhatIsAsItShouldBe(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := []string{"GET x"}
-			if test.patch {
+			if test.forms != "" {
 				want = append(want, "PATCH x")
+			}
+			live := w.get(effect.RefOf(obj))
+			if got := strings.Join(OtherForms(obj, live, "starling/web/f"), ", "); got != test.forms {
+				t.Errorf("in another form: %s", got)
 			}
 			w.want("again", []map[string]any{obj}, want...)
 		})

@@ -224,7 +224,11 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 			d.rests(c)
 		case c.Layer != layers[at] || c.Retain != w.Parts[at].Retain:
 		default:
-			d.changed(c, d.r.Family.Owns(want, live), d.r.Family.Writer(live))
+			owned := d.r.Family.Owns(want, live)
+			if owned {
+				c.Forms = d.r.Family.OtherForms(want, live)
+			}
+			d.changed(c, owned, d.r.Family.Writer(live))
 		}
 	}
 	return children, nil

@@ -134,7 +134,7 @@ func (d *decision) needOf(a *part) need {
 	case c.Changed != "" && c.Held != "":
 		return need{op: OpHold, why: c.Held, written: true}
 	case c.Changed != "":
-		return d.tried(a, need{op: OpApply, why: c.Changed + " has changed it"})
+		return d.tried(a, need{op: OpApply, why: c.how()})
 	case !a.ID.Fields && (c.Layer != a.layer || c.Retain != a.Retain):
 		return d.tried(a, need{op: OpApply, why: "what it notes of its order has changed"})
 	}

@@ -117,6 +117,9 @@ type Child struct {
 	// not put right now. Reported: it is not put right before another state is wanted.
 	Changed, Held string
 	Reported      bool
+	// Forms are values that the API server keeps in another form than they are wanted in, for people: such a child
+	// looks changed for ever.
+	Forms []string
 	// Contested says who changes it again and again, "" when nobody does, or has done so lately.
 	Contested string
 	Deleting  bool
@@ -208,3 +211,11 @@ type Outcome struct {
 
 // String returns "apply Deployment shop/web: kubectl-edit has changed it".
 func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Op, a.ID, a.Why) }
+
+// how says how somebody has changed a child.
+func (c *Child) how() string {
+	if len(c.Forms) == 0 {
+		return c.Changed + " has changed it"
+	}
+	return "the API server keeps " + strings.Join(c.Forms, ", ") + ": write it so"
+}

@@ -54,17 +54,10 @@ func (l *lack) has(path string, want, live any) bool {
 
 func (l *lack) fields(path string, want, live map[string]any) bool {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		at := key
-		if strings.ContainsAny(key, ". /") {
-			at = fmt.Sprintf("[%q]", key)
-		}
-		if path != "" && at == key {
-			at = "." + at
-		}
 		if want[key] == nil || key == "stringData" && want["kind"] == "Secret" { // written into data
 			continue
 		}
-		if !l.has(path+at, want[key], live[key]) {
+		if !l.has(object.Below(path, key), want[key], live[key]) {
 			return false
 		}
 	}
