@@ -94,7 +94,7 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
 		KubeClient: &client{
-			Client: kubeClient, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
+			Client: kubeClient, ref: ref, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
 			remember: func(left []object) error { return m.remember(ctx, ref, left) },
 			tried: func(info *resource.Info, wrote time.Time) []map[string]any {
 				return s.keeper.tries.of(info, wrote)

@@ -50,6 +50,8 @@ func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 // replaced.
 type client struct {
 	*kube.Client
+	// ref is the release.
+	ref Ref
 	// ctx ends with the action.
 	ctx context.Context
 	// reset forgets the shared discovery.

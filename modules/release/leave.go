@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -39,9 +42,66 @@ func (c *client) update(original, target kube.ResourceList, force bool) (*kube.R
 	if len(failed) > 0 {
 		return all, errors.New(strings.Join(failed, " && "))
 	}
-	res, err := c.Client.UpdateThreeWayMerge(original.Difference(target), nil, force)
-	all.Deleted = res.Deleted
+	dropped, others, err := c.own(original.Difference(target))
+	if err != nil {
+		return all, err
+	}
+	res, err := c.Client.UpdateThreeWayMerge(dropped, nil, force)
+	all.Deleted = append(res.Deleted, others...) // nothing is left of them here
 	return all, err
+}
+
+// DeleteWithPropagationPolicy deletes the objects of a release that goes.
+func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	own, others, err := c.own(resources)
+	if err != nil {
+		return nil, []error{err}
+	}
+	if len(own) == 0 {
+		return &kube.Result{Deleted: others}, nil
+	}
+	res, errs := c.Client.DeleteWithPropagationPolicy(own, policy)
+	if res != nil {
+		res.Deleted = append(res.Deleted, others...)
+	}
+	return res, errs
+}
+
+// lookBeside is how many objects are read at once before they are deleted.
+const lookBeside = 16
+
+// own tells objects of the release from those that another one has taken over: Helm would delete these, too.
+func (c *client) own(list kube.ResourceList) (own, others kube.ResourceList, err error) {
+	theirs := make([]bool, len(list))
+	var reads errgroup.Group
+	reads.SetLimit(lookBeside)
+	for i, info := range list {
+		reads.Go(func() error {
+			live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			at, err := meta.Accessor(live)
+			if err != nil {
+				return err
+			}
+			name, namespace := at.GetAnnotations()["meta.helm.sh/release-name"], at.GetAnnotations()["meta.helm.sh/release-namespace"]
+			theirs[i] = name != "" && (name != c.ref.Name || namespace != c.ref.Namespace)
+			return nil
+		})
+	}
+	err = reads.Wait()
+	for i, info := range list {
+		if theirs[i] {
+			others = append(others, info)
+		} else {
+			own = append(own, info)
+		}
+	}
+	return own, others, err
 }
 
 // leave takes out of a merge what others have of an object that is there.
