@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // readKept takes over what an earlier process has kept for the module. A hook that is gone
@@ -111,8 +112,11 @@ func (m *module) dropKept(s *subjects.Subject) {
 	}
 }
 
-// forgetLayers drops the layers, the states and the ticks of a module that is off for good.
+// forgetLayers drops the layers, the states and the ticks of a module that is off for good. A no of enabled()
+// stands without them: it may go by what they have set, and a yes would bring the module up to set the same again.
+// Another no has enabled() asked anew once it holds no more.
 func (e *Engine) forgetLayers(m *module) {
+	disabled := m.answer().Says == verdicts.Disabled
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
 			t.Forget()
@@ -127,4 +131,11 @@ func (e *Engine) forgetLayers(m *module) {
 		}
 	}
 	e.showLayers(m)
+	switch {
+	case !disabled:
+	case m.verdict.Do == verdicts.Forget && !m.verdict.Asks:
+		m.eval.version = m.values.Version() - 1
+	default:
+		m.eval.version = m.values.Version()
+	}
 }

@@ -104,6 +104,70 @@ func TestOffForgetsLayers(t *testing.T) {
 	}
 }
 
+// offBy has enabled() of a module say no while an internal value is true that a hook of the module sets.
+func offBy(w *world, module, value string) {
+	w.enabled[module] = func(v map[string]any) (builtins.Decision, error) {
+		if internal, _ := v["internal"].(map[string]any); internal[value] == true {
+			return builtins.Decision{Answer: builtins.AnswerDisabled, Reason: value}, nil
+		}
+		return builtins.Decision{Answer: builtins.AnswerOn}, nil
+	}
+}
+
+// enabled() says no by what a hook of the module has set. That value goes with the module, and the no stands
+// until something else moves.
+func TestANoByAValueOfTheModulesOwnHookStands(t *testing.T) {
+	m := mod("web", isOn(), hk("find", onStartup(0)))
+	m.Enabled = noFunction{}
+	w := newWorld(t, m)
+	offBy(w, "web", "legacy")
+	w.hooks["web/find"] = func(RunHook) (effect.Effects, error) { return set("internal.legacy", true), nil }
+	w.start()
+	w.advance(24 * time.Hour)
+	w.state("web", status.ModuleOff, "disabled: legacy")
+	w.wantRuns("web/find startup")
+	w.runs = nil
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "n: 1"}})
+	w.advance(24 * time.Hour)
+	w.state("web", status.ModuleOff, "disabled: legacy")
+	w.wantRuns("web/find startup")
+	w.wantReleased()
+	w.runs = nil
+	w.hooks["web/find"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, nil }
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "n: 2"}})
+	w.state("web", status.ModuleReady, "")
+}
+
+// A module says that its work is done, by what its hook sees after the install: it is installed and uninstalled
+// once, and once more when the user switches it off and on, its files change, or another process starts.
+func TestAModuleThatIsDoneGoesOnce(t *testing.T) {
+	web := func(digest string) *generation.Module {
+		m := mod("web", isOn(), code(digest, hk("done", onAfter())))
+		m.Enabled = noFunction{}
+		return m
+	}
+	w := newWorld(t, web("1"))
+	offBy(w, "web", "done")
+	w.hooks["web/done"] = func(RunHook) (effect.Effects, error) { return set("internal.done", true), nil }
+	want := func(rounds int) {
+		t.Helper()
+		w.advance(24 * time.Hour)
+		w.state("web", status.ModuleOff, "disabled: done")
+		if len(w.gone) != rounds {
+			t.Errorf("uninstalled %d times, want %d", len(w.gone), rounds)
+		}
+	}
+	w.start()
+	want(1)
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "true"}})
+	want(2)
+	w.reload(web("2"))
+	want(3)
+	w.start()
+	want(4)
+}
+
 // A save that failed may have been carried out all the same: what is in force is
 // written again, so that a restart brings nothing else.
 func TestAFailedSaveLeavesNothingBehindInWhatIsKept(t *testing.T) {
