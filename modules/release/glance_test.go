@@ -11,6 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -240,4 +242,40 @@ func TestListsAreNotActedUpon(t *testing.T) {
 	theirs(12)
 	f.want(12, "1", ActionUpgraded, "apps")
 	f.want(n, "1", ActionInstalled, "apps")
+}
+
+// Definitions that others bring count for charts as soon as anybody has seen their kinds served, and not only for the
+// next process: a release does not hang on when its process began.
+func TestCapabilitiesFollowKindsOfOthers(t *testing.T) {
+	f := newManyFixture(t)
+	kind := schema.GroupKind{Group: "example.com", Kind: "Gadget"}
+	has := func() bool {
+		t.Helper()
+		caps, err := f.capabilities()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return caps.APIVersions.Has("example.com/v1/Gadget")
+	}
+	if _, err := f.o.Mapper.RESTMapping(kind, "v1"); err == nil || has() {
+		t.Fatalf("it is there already: %v", err)
+	}
+	before := f.requests
+	if has(); f.requests != before {
+		t.Errorf("%d requests for what is known", f.requests-before)
+	}
+	crd := &unstructured.Unstructured{}
+	if err := crd.UnmarshalJSON([]byte(replaceGroup(gadgetCRD, "example.com"))); err != nil {
+		t.Fatal(err)
+	}
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := f.dynamic.Resource(resource).Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.o.Mapper.RESTMapping(kind, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if !has() {
+		t.Error("charts do not see the kind")
+	}
 }

@@ -297,11 +297,11 @@ func (m *Manager) ResetDiscovery() {
 }
 
 // capabilities is what charts see as .Capabilities, read once and kept until
-// ResetDiscovery.
+// ResetDiscovery, or until discovery has forgotten it, as for a kind that others have brought.
 func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
 	m.capsMu.Lock()
 	defer m.capsMu.Unlock()
-	if m.caps != nil {
+	if m.caps != nil && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
 	version, err := m.o.Discovery.ServerVersion()
