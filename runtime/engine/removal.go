@@ -104,6 +104,9 @@ func (e *Engine) lookAtFolders() {
 	}
 }
 
+// Stays says whether the tree takes nothing away for now.
+func (e *Engine) Stays() bool { return e.globals.Stays != "" }
+
 // stay notes until when the tree takes nothing away. Then modules that it lacks go as if they had left it now, and so
 // do children of kinds that it lacks.
 func (e *Engine) stay(until string) {

@@ -39,6 +39,7 @@ type fixture struct {
 	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
 	receive   *httpserver.Listener                // nil in a bubble
 	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
+	objects   bool                                // there are Module objects
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
@@ -55,11 +56,14 @@ func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *fixture) transport() http.RoundTripper { return rest.New(rest.Options{Store: f.store}) }
 
 // newFixture makes a driver of the instance ops/starling with these files as its tree.
-func newFixture(t *testing.T, files map[string]string) *fixture {
+func newFixture(t *testing.T, files map[string]string, with ...func(*fixture)) *fixture {
 	t.Helper()
 	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops"}
 	f.store = store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})
 	f.config = &clientrest.Config{Host: "http://sim", Transport: f}
+	for _, set := range with {
+		set(f)
+	}
 	f.driver = f.newDriver(files)
 	return f
 }
@@ -76,7 +80,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	}
 	d, err := New(Options{
 		Client: f.newClient(), Generation: loadTree(f.T, files), Namespace: f.namespace, Name: "starling", Version: "test",
-		Inputs:   f.inputs(),
+		Inputs: f.inputs(), ModuleObjects: f.objects,
 		Webhooks: f.listens(),
 		Receive:  f.receive,
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),

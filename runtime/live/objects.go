@@ -40,20 +40,21 @@ func (d *Driver) defineObjects(ctx context.Context) error {
 }
 
 // objectFacts are what the statuses of all modules hang on.
-func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Facts, ready, known bool) {
+func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Facts, ready, stays, known bool) {
 	type answer struct {
 		status status.Status
 		specs  map[string]map[string]any
+		stays  bool
 	}
 	got, err := ask(ctx, d, func(e *engine.Engine) answer {
-		a := answer{status: e.Status(), specs: map[string]map[string]any{}}
+		a := answer{status: e.Status(), specs: map[string]map[string]any{}, stays: e.Stays()}
 		for _, m := range a.status.Modules {
 			a.specs[m.Name] = e.ModuleSpec(m.Name)
 		}
 		return a
 	})
 	if err != nil || got.status.Generation == 0 {
-		return nil, false, false
+		return nil, false, false, false
 	}
 	gen := d.generation.Load()
 	out := make(map[string]modules.Facts, len(got.status.Modules))
@@ -73,7 +74,7 @@ func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Fact
 			out[h.Module] = f
 		}
 	}
-	return out, got.status.Ready, true
+	return out, got.status.Ready, got.stays, true
 }
 
 // checkModule says why what a Module object asks for is refused. The engine is asked for no more than

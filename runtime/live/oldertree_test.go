@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/modules"
 )
 
 // leadAs renews the Lease as another process does, which has a tree with this digest.
@@ -84,14 +87,22 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 				t.Setenv(podName, "starling-6d4b75cb6d-aaaaa")
 			}
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, both)
+				f := newFixture(t, both, func(f *fixture) { f.objects = true })
 				f.start()
 				f.waitReady()
+				time.Sleep(moment)
 				f.stop()
 				if err := <-f.ended; err != nil {
 					t.Fatal(err)
 				}
 				client := kubernetes.NewForConfigOrDie(f.config)
+				object := func() bool {
+					obj, err := f.driver.o.Client.Get(t.Context(), effect.Ref{APIVersion: modules.APIVersion, Kind: modules.Kind, Name: "shop"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return obj != nil
+				}
 				there := func() bool {
 					_, err := client.CoreV1().Secrets("ops").Get(t.Context(), "starling-kept-shop", metav1.GetOptions{})
 					if err != nil && !apierrors.IsNotFound(err) {
@@ -142,8 +153,8 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				time.Sleep(moment)
-				if there() != (tt.lasts > 0) {
-					t.Fatalf("a moment after the take-over it is there: %v", there())
+				if there() != (tt.lasts > 0) || object() != there() {
+					t.Fatalf("a moment after the take-over it is there: %v; its object: %v", there(), object())
 				}
 				if tt.lasts == 0 {
 					return
@@ -166,8 +177,8 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 					}
 				}
 				time.Sleep(2 * moment)
-				if there() {
-					t.Error("it is there for ever")
+				if there() || object() {
+					t.Error("it is there for ever, or its object is")
 				}
 			})
 		})

@@ -31,8 +31,8 @@ type Options struct {
 	// Objects are all that there are, of any instance, by name; false: they are not known.
 	Objects func() (map[string]Object, bool)
 	// Facts are those of all modules, by name; false: they are not known yet. Ready says that all
-	// modules have been looked at once.
-	Facts func(ctx context.Context) (facts map[string]Facts, ready, known bool)
+	// modules have been looked at once; stays that the tree may lack modules of a newer one.
+	Facts func(ctx context.Context) (facts map[string]Facts, ready, stays, known bool)
 	// Elsewhere says whether another instance may have a module of the tree, because it is not one of
 	// this instance.
 	Elsewhere func(module string) bool
@@ -146,14 +146,14 @@ func (m *Manager) round(ctx context.Context, now time.Time) (next time.Time) {
 	if !known {
 		return next
 	}
-	facts, ready, known := m.o.Facts(ctx)
+	facts, ready, stays, known := m.o.Facts(ctx)
 	if !known {
 		return next
 	}
 	if m.began.IsZero() {
 		m.began = now
 	}
-	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), elsewhere: m.o.Elsewhere, now: now}
+	w := &world{instance: m.o.Instance, objects: objects, facts: facts, names: slices.Sorted(maps.Keys(facts)), elsewhere: m.o.Elsewhere, stays: stays, now: now}
 	w.starting = !ready && now.Sub(m.began) < startFor
 	m.note(w)
 	left := mostWrites

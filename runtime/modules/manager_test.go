@@ -26,6 +26,7 @@ type server struct {
 	fails   func(w effect.Write) error
 	facts   map[string]Facts
 	ready   bool
+	stays   bool
 	events  []string
 	looks   []string // at modules
 }
@@ -51,7 +52,9 @@ func (s *server) manager(client Writer, log *strings.Builder) *Manager {
 			}
 			return out, true
 		},
-		Facts:     func(context.Context) (map[string]Facts, bool, bool) { return s.facts, s.ready, true },
+		Facts: func(context.Context) (map[string]Facts, bool, bool, bool) {
+			return s.facts, s.ready, s.stays, true
+		},
 		Elsewhere: func(string) bool { return false },
 		Reconcile: func(module string) { s.looks = append(s.looks, module) },
 		Event:     func(about effect.Ref, e effect.Event) { s.events = append(s.events, about.Name+" "+e.Reason) },

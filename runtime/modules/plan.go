@@ -64,6 +64,7 @@ type world struct {
 	names    []string // of the modules, sorted
 	// elsewhere says whether another instance may have a module.
 	elsewhere func(module string) bool
+	stays     bool // objects of modules that the tree lacks stay as they are
 	starting  bool // not all modules have been looked at once, and it is too soon to say so
 	now       time.Time
 }
@@ -121,6 +122,10 @@ func (w *world) ofNone(o Object, e *entry) (s step, soon bool) {
 	s.module, s.uid = o.Name, o.UID
 	owner, ours := o.Owner(w.instance)
 	if o.Deleting || owner != "" && !ours {
+		return s, false
+	}
+	if w.stays {
+		e.gone = time.Time{}
 		return s, false
 	}
 	if w.elsewhere(o.Name) {

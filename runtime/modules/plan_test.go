@@ -81,6 +81,11 @@ func TestAnObjectOfNoModule(t *testing.T) {
 		if first.short() != tt.first || then.short() != tt.then {
 			t.Errorf("%s: %q, then %q; want %q, then %q", name, first.short(), then.short(), tt.first, tt.then)
 		}
+		old := theWorld(tt.o, noon.Add(goneFor))
+		old.stays = true
+		if s, soon := old.ofNone(tt.o, e); s.short() != "" || soon || !e.gone.IsZero() {
+			t.Errorf("%s, or of a newer tree: %q", name, s.short())
+		}
 		if then.status != nil && !strings.Contains(fmt.Sprint(then.status.Conditions), "did you mean web?") {
 			t.Errorf("%s: %+v", name, then.status.Conditions)
 		}
