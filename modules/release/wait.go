@@ -26,16 +26,16 @@ const (
 // onWait is the key of what OnWait gives.
 type onWait struct{}
 
-// OnWait has an action call f as it begins to wait: for objects to be ready or gone, or for
-// a Job or Pod of a chart's hooks to end.
-func OnWait(ctx context.Context, f func()) context.Context {
+// OnWait has an action call f, with the context of the action, as it begins to wait: for
+// objects to be ready or gone, or for a Job or Pod of a chart's hooks to end.
+func OnWait(ctx context.Context, f func(action context.Context)) context.Context {
 	return context.WithValue(ctx, onWait{}, f)
 }
 
 // waits says that the action waits from here on.
 func (c *client) waits() {
-	if f, ok := c.ctx.Value(onWait{}).(func()); ok {
-		f()
+	if f, ok := c.ctx.Value(onWait{}).(func(context.Context)); ok {
+		f(c.ctx)
 	}
 }
 

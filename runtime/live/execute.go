@@ -227,10 +227,10 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	return done
 }
 
-// onWait has an action of Helm move aside as it begins to wait, and tell of it.
-func (d *Driver) onWait(ref engine.ReleaseRef, aside func(), what string) context.Context {
+// onWait has an action of Helm tell that it begins to wait, and move aside.
+func (d *Driver) onWait(ref engine.ReleaseRef, aside func(context.Context), what string) context.Context {
 	tell := d.told.waits(ref, what)
-	return release.OnWait(d.work, func() { aside(); tell() })
+	return release.OnWait(d.work, func(action context.Context) { tell(); aside(action) })
 }
 
 // repair puts objects of a release right, and says which were not as they should be.

@@ -24,32 +24,49 @@ func newHelmSlots(working, waiting int) *helmSlots {
 	return &helmSlots{working: make(chan struct{}, working), waiting: make(chan struct{}, waiting)}
 }
 
-// take waits for a slot. aside moves on to a place among those that wait; leave gives back
-// what is held.
-func (s *helmSlots) take(ctx context.Context) (aside, leave func(), err error) {
+// take waits for a slot. aside gives it back, and queues for a place among those that wait while
+// the action lasts; leave gives back what is held. Helm may call aside after that: nothing is
+// held then, so nothing moves.
+func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context), leave func(), err error) {
 	select {
 	case s.working <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, errStopping
 	}
+	ctx, left := context.WithCancel(ctx)
 	var mu sync.Mutex
-	held := s.working
-	aside = func() {
+	held := s.working // nil while it queues, and once it has left
+	aside = func(action context.Context) {
 		mu.Lock()
 		defer mu.Unlock()
 		if held != s.working {
 			return
 		}
+		<-held
+		held = nil
+		mu.Unlock()
+		got := false
 		select {
 		case s.waiting <- struct{}{}:
-			<-s.working
-			held = s.waiting
+			got = true
+		case <-action.Done():
 		case <-ctx.Done():
+		}
+		mu.Lock()
+		switch {
+		case got && ctx.Err() != nil:
+			<-s.waiting
+		case got:
+			held = s.waiting
 		}
 	}
 	return aside, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		<-held
+		left()
+		if held != nil {
+			<-held
+			held = nil
+		}
 	}, nil
 }

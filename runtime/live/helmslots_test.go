@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestReleasesAtOnce(t *testing.T) {
@@ -25,8 +27,8 @@ func TestHelmSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		aside()
-		aside() // once is enough
+		aside(ctx)
+		aside(ctx) // once is enough
 		leaves = append(leaves, leave)
 	}
 	_, leave, err := s.take(ctx)
@@ -47,4 +49,73 @@ func TestHelmSlots(t *testing.T) {
 	if len(s.working)+len(s.waiting) != 0 {
 		t.Errorf("%d work, %d wait after all have left", len(s.working), len(s.waiting))
 	}
+}
+
+// An action that finds no place for waiting holds no slot meanwhile, and queues until a place
+// is free, its own time is over, or it leaves.
+func TestHelmSlotsThatWaitInLine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(place, own, over func())
+	}{
+		{"a place is free", func(place, _, _ func()) { place() }},
+		{"its time is over", func(_, _, over func()) { over() }},
+		{"it leaves", func(_, own, _ func()) { own() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newHelmSlots(1, 1)
+				aside, place, err := s.take(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				aside(t.Context())
+				aside, own, err := s.take(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				action, over := context.WithCancel(t.Context())
+				defer over()
+				queued := make(chan struct{})
+				go func() { aside(action); close(queued) }()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, leave, err := s.take(ctx)
+				if err != nil {
+					t.Fatal("no slot for work while others wait")
+				}
+				c.end(place, own, over)
+				<-queued
+				if len(s.working) != 1 || len(s.waiting) != 1 {
+					t.Errorf("%d work, %d wait", len(s.working), len(s.waiting))
+				}
+				for _, leave := range []func(){place, own, leave} {
+					leave() // a second time is nothing
+				}
+				if len(s.working)+len(s.waiting) != 0 {
+					t.Errorf("%d work, %d wait after all have left", len(s.working), len(s.waiting))
+				}
+			})
+		})
+	}
+}
+
+// Helm that goes on after its action has ended takes nothing of others.
+func TestHelmSlotsAfterLeave(t *testing.T) {
+	s := newHelmSlots(1, 1)
+	aside, leave, err := s.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	_, other, err := s.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside(t.Context())
+	if len(s.working) != 1 || len(s.waiting) != 0 {
+		t.Fatalf("%d work, %d wait", len(s.working), len(s.waiting))
+	}
+	other()
 }
