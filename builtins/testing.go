@@ -147,7 +147,7 @@ func testSpecs() []Spec {
 			Param{Name: "requests", Type: TypeBool, Default: "False", Doc: "Moves the clock on by a minute first, and fails when Starling makes a request to the API server in it, watches aside."}),
 		spec("expect_failure", "Says that a hook, or a module, fails in this test: t.start(), t.settle(), t.quiet() and the end of the test let such failures pass. One that never comes fails the test.", callExpectFailure,
 			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id. Or a module, or \"global\": its release, enabled(), or what is refused of its config."},
-			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
+			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere, or the line that a test without this would end with: \"hook ID fails for NAMESPACE/NAME: TEXT\"."}),
 		spec("clock.advance", "Moves the clock on. All that falls due on the way happens, in order, each with all that follows.", callTestAdvance,
 			Param{Name: "by", Type: TypeDuration, Doc: "How far."}),
 		read(spec("clock.now", "Returns the time of the test's world. It begins at 2026-01-01T00:00:00Z.", callTestNow), "a time"),

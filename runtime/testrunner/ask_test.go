@@ -1,6 +1,7 @@
 package testrunner
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -156,6 +157,67 @@ def test_labels(t):
     t.expect_error(lambda: t.metrics.get("days", labels = {"zone": "south"}, zone = "north"), "labels: zone is given twice")
     t.expect_error(lambda: t.metrics.get("days", labels = {1: "south"}), "labels: key: got int, want string")
 `,
+	})
+}
+
+// The pattern of an expected failure may name the subject, as the text that people see does; one that
+// does not match is shown beside that text.
+func TestExpectedFailuresNameTheSubject(t *testing.T) {
+	files := map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+def expiry(ctx):
+    if ctx.object["bad"]:
+        fail("no certificate")
+
+hook(expiry, for_each = "all", on = [k8s.watch("v1", "ConfigMap", name = "all", namespaces = ["shop"],
+    filter = lambda o: {"bad": "bad" in o.get("data", {})})])
+`,
+		"web/hooks/a_test.star": `
+load("@std//testing.star", "configmap")
+
+def test_named(t):
+    t.cluster.apply(configmap("bad", "shop", data = {"bad": "x"}), configmap("good", "shop"))
+    t.expect_failure("expiry", "fails for shop/bad: .*no certificate")
+    t.start()
+    t.restart()
+    t.quiet()
+
+def test_mended(t):
+    t.cluster.apply(configmap("bad", "shop", data = {"bad": "x"}))
+    t.expect_failure("expiry", "shop/bad.*no certificate")
+    t.start()
+    t.cluster.apply(configmap("bad", "shop"))
+    t.clock.advance("1m")
+`,
+	}
+	runTests(t, files)
+	files["web/hooks/a_test.star"] = `
+load("@std//testing.star", "configmap")
+
+def test_fails(t):
+    t.cluster.apply(configmap("bad", "shop", data = {"bad": "x"}))
+    t.expect_failure("expiry", "shop/bid")
+    t.start()
+
+def test_failed(t):
+    t.cluster.apply(configmap("bad", "shop", data = {"bad": "x"}))
+    t.expect_failure("expiry", "shop/bid")
+    t.expect_error(t.start, "shop/bad")
+    t.cluster.apply(configmap("bad", "shop"))
+    t.clock.advance("1m")
+`
+	const text = `hook web/hooks/a.star:expiry fails for shop/bad: web/hooks/a.star:4:13: no certificate`
+	wants := []string{
+		text + `; t.expect_failure("expiry") expected "shop/bid", got this`,
+		`t.expect_failure: expected "shop/bid" of expiry, got "` + text + `"`,
+	}
+	runTree(t, 0, files, func(f File) {
+		for i, want := range wants {
+			if got := f.Tests[i].Err; got == nil || !strings.HasSuffix(got.Error(), want) {
+				t.Errorf("got %v, want %s", got, want)
+			}
+		}
 	})
 }
 

@@ -18,6 +18,7 @@ type expected struct {
 	of      string
 	pattern *regexp.Regexp
 	came    bool
+	got     string // what has failed of it last, and does not match
 }
 
 // ExpectFailure says that a hook, or a module, may fail with errors that match.
@@ -98,7 +99,7 @@ func (w *world) look() []sim.Failure {
 	for _, r := range w.w.Runs {
 		if err := r.Failure(); err != nil && !r.Asked {
 			f := sim.Failure{Err: err}
-			f.Hook, f.Key = r.Hook, r.Key
+			f.Hook, f.Key, f.Reason = r.Hook, r.Key, err.Error()
 			w.expects(f)
 		}
 	}
@@ -108,15 +109,24 @@ func (w *world) look() []sim.Failure {
 // expects says whether the test has said that a failure may come. All that have said so
 // are told.
 func (w *world) expects(f sim.Failure) (yes bool) {
-	for _, e := range w.expected {
-		if f.Hook == "" && e.of != f.Module || f.Hook != "" && !w.names(e.of, f.Hook) {
-			continue
-		}
-		if e.pattern.MatchString(f.Reason) || f.Err != nil && e.pattern.MatchString(f.Err.Error()) {
+	for _, e := range w.expectedOf(f) {
+		if e.pattern.MatchString(f.Reason) || e.pattern.MatchString(w.said(f)) || f.Err != nil && e.pattern.MatchString(f.Err.Error()) {
 			e.came, yes = true, true
+		} else {
+			e.got = w.said(f)
 		}
 	}
 	return yes
+}
+
+// expectedOf are those that the test has said of the hook, or the module, of a failure.
+func (w *world) expectedOf(f sim.Failure) (out []*expected) {
+	for _, e := range w.expected {
+		if f.Hook == "" && e.of == f.Module || f.Hook != "" && w.names(e.of, f.Hook) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // Failed implements [builtins.World].
@@ -133,7 +143,11 @@ func (w *world) Failed() error {
 	default:
 		out.Msg += fmt.Sprintf(" (and %d other failures)", n)
 	}
-	out.Msg += fmt.Sprintf("; a test that expects it says so: t.expect_failure(%q, PATTERN)", w.shortName(found[0]))
+	if expected := w.expectedOf(found[0]); len(expected) > 0 {
+		out.Msg += fmt.Sprintf("; t.expect_failure(%q) expected %q, got this", expected[0].of, expected[0].pattern)
+	} else {
+		out.Msg += fmt.Sprintf("; a test that expects it says so: t.expect_failure(%q, PATTERN)", w.shortName(found[0]))
+	}
 	for _, f := range found[:min(len(found), 5)] {
 		if len(found) > 1 {
 			out.Differences = append(out.Differences, w.said(f))
@@ -178,7 +192,10 @@ func (w *world) ended() error {
 		return fmt.Errorf("at the end of the test: %w", err)
 	}
 	for _, e := range w.expected {
-		if !e.came {
+		switch {
+		case !e.came && e.got != "":
+			return &builtins.ExpectError{Msg: fmt.Sprintf("t.expect_failure: expected %q of %s, got %q", e.pattern, e.of, e.got)}
+		case !e.came:
 			return &builtins.ExpectError{Msg: fmt.Sprintf("t.expect_failure: %s has not failed with an error that matches %q", e.of, e.pattern)}
 		}
 	}
