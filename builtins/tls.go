@@ -74,9 +74,10 @@ func tlsSpecs() []Spec {
 				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
 				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
 			}},
-		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo, Params: []Param{pems},
+		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo,
+			Params: []Param{pems, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no certificate; not given: that is an error."}},
 			Returns: "a struct: subject, issuer, name (the common name), organizations, units and countries (lists), algorithm (as tls.cert takes it, \"\" for others), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",
-			Doc:     "Tells what a certificate says. Of several it is the first, which in a chain is the one that a server shows. A text that is no certificate is an error."},
+			Doc:     "Tells what a certificate says. Of several it is the first, which in a chain is the one that a server shows."},
 		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems},
 			Returns: "a list of texts in PEM, each with a line end",
 			Doc:     "Takes a bundle of certificates apart, in its order; what stands between them is left out. \"\".join(…) makes a bundle. A text that holds none is an error."},
@@ -231,6 +232,9 @@ func (c *call) text(name string) string {
 
 func callCertInfo(c *call) (starlark.Value, error) {
 	certs, err := parseCerts(c.text("pem"))
+	if err != nil && c.arg("default") != nil {
+		return c.arg("default"), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("pem: %w", err)
 	}
