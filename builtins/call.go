@@ -68,6 +68,9 @@ func (c *call) checkPhase() error {
 	if why := c.spec.Refuses(c.ctx.Phase); why != "" {
 		return finalf("%s", why)
 	}
+	if c.run == nil && c.ctx.Test != nil && c.spec.needsRun() {
+		c.run = &Run{Now: c.ctx.Test.World.Now(), Random: c.ctx.Test.World.Random()}
+	}
 	if c.run == nil && c.spec.needsRun() {
 		return finalf("%s is not available here", name)
 	}
@@ -93,7 +96,7 @@ func (s *Spec) Refuses(in Phase) string {
 // needsRun reports whether calls go to a Run: to its inputs, effects or kinds. Log
 // lines need none.
 func (s *Spec) needsRun() bool {
-	return s.Phases == PhaseDesired || s.Effect != EffectNone && s.Phases&(PhaseLoad|PhaseTest) == 0
+	return s.Phases == PhaseDesired || s.Effect != EffectNone && s.Phases&PhaseLoad == 0 && s.Phases != PhaseTest
 }
 
 // phaseHint says why a call is refused and where it belongs.

@@ -97,6 +97,31 @@ func callExpire(c *call) (starlark.Value, error) {
 	return nil, c.change(effect.Metric{Kind: effect.MetricExpire, Group: group}, 0)
 }
 
+func callTestMetric(c *call, t *Test) (starlark.Value, error) {
+	labels := map[string]string{}
+	if given, ok := c.arg("labels").(starlark.IterableMapping); ok {
+		for k, v := range starlark.Entries(given) {
+			label, err := metricLabel(k)
+			if err != nil {
+				return nil, fmt.Errorf("labels: %w", err)
+			}
+			labels[label] = textOf(v)
+		}
+	}
+	for _, kv := range c.kwargs {
+		name, _ := starlark.AsString(kv[0])
+		if _, twice := labels[name]; twice {
+			return nil, fmt.Errorf("labels: %s is given twice", name)
+		}
+		labels[name] = textOf(kv[1])
+	}
+	v, ok := t.World.Metric(c.str("name"), labels)
+	if !ok {
+		return starlark.None, nil
+	}
+	return starlark.Float(v), nil
+}
+
 func (c *call) change(m effect.Metric, size int) error {
 	if err := c.run.spend(len(c.run.Effects.Metrics), "metric changes", size+len(m.Group)+8*len(m.Buckets)); err != nil {
 		return err

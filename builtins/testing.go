@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -52,6 +53,8 @@ type World interface {
 	// it may, or nil.
 	Failed() error
 	Now() time.Time
+	// Random are bytes for what a test makes itself, such as certificates.
+	Random() io.Reader
 
 	// Module is that of the test's file, "global" for the global hooks.
 	Module() string
@@ -363,31 +366,6 @@ func callTestVaries(c *call, t *Test) (starlark.Value, error) {
 		t.World.Vary(c.str("kind"), path)
 	}
 	return nil, nil
-}
-
-func callTestMetric(c *call, t *Test) (starlark.Value, error) {
-	labels := map[string]string{}
-	if given, ok := c.arg("labels").(starlark.IterableMapping); ok {
-		for k, v := range starlark.Entries(given) {
-			label, err := metricLabel(k)
-			if err != nil {
-				return nil, fmt.Errorf("labels: %w", err)
-			}
-			labels[label] = textOf(v)
-		}
-	}
-	for _, kv := range c.kwargs {
-		name, _ := starlark.AsString(kv[0])
-		if _, twice := labels[name]; twice {
-			return nil, fmt.Errorf("labels: %s is given twice", name)
-		}
-		labels[name] = textOf(kv[1])
-	}
-	v, ok := t.World.Metric(c.str("name"), labels)
-	if !ok {
-		return starlark.None, nil
-	}
-	return starlark.Float(v), nil
 }
 
 func callTestRelease(c *call, t *Test) (starlark.Value, error) {

@@ -15,7 +15,7 @@ import (
 
 // Certificates: tls. The result depends on the clock of the run, Run.Now, and on
 // random bytes, Run.Random, and on nothing else: a run that is played again makes the
-// same bytes. crypto/ecdsa ignores a random source that it is given (since Go 1.26),
+// same bytes, and so does a test, which has both from its world. crypto/ecdsa ignores a random source that it is given (since Go 1.26),
 // so keys are made of the bytes themselves, and signatures are those of RFC 6979,
 // which need no randomness.
 
@@ -34,12 +34,13 @@ const (
 
 func tlsSpecs() []Spec {
 	const (
+		phases    = PhaseRun | PhaseReview | PhaseTest
 		caReturns = "a struct: cert (PEM), chain (PEM: cert, and after it the authorities between it and the one that signs itself), key (a secret, PEM), not_before and not_after (times)"
 		ofRun     = " It begins five minutes before the time of the run, for clocks that are late."
 	)
 	pems := Param{Name: "pem", Type: TypeSecretText, Doc: "Certificates in PEM, at most 1 MiB and 1000 of them."}
 	return []Spec{
-		{Name: "tls.ca", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callCA, Returns: caReturns,
+		{Name: "tls.ca", Phases: phases, Effect: EffectRead, call: callCA, Returns: caReturns,
 			Doc: "Makes a certificate authority with a new key, which may sign certificates." + ofRun + " It is another one in each run, so keep it in a Secret, and make it when it is not there.",
 			Params: append([]Param{
 				{Name: "name", Type: TypeString, Doc: "Its common name, 1 to 64 characters."},
@@ -47,7 +48,7 @@ func tlsSpecs() []Spec {
 				{Name: "ca", Type: TypeAny, Default: "None", Keyword: true, Doc: "The authority that signs it, as tls.cert takes it: the new one stands between that and the certificates. None: it signs itself."},
 				{Name: "depth", Type: TypeInt, Default: "0", Keyword: true, Doc: "How many authorities may stand between it and a certificate, 0 to 8."},
 			}, subjectParams()...)},
-		{Name: "tls.cert", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callCert, Returns: caReturns,
+		{Name: "tls.cert", Phases: phases, Effect: EffectRead, call: callCert, Returns: caReturns,
 			Doc: "Makes a certificate with a new key, signed by an authority." + ofRun + " It ends with the authority at the latest. One of dns, ips and name must be given. A server below an authority that another one has signed shows chain.",
 			Params: append([]Param{
 				{Name: "ca", Type: TypeAny, Doc: "The authority: what tls.ca returned, or a struct or dict with cert and key (texts in PEM, secret or not)."},
@@ -57,7 +58,7 @@ func tlsSpecs() []Spec {
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
 				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
 			}, subjectParams()...)},
-		{Name: "tls.csr", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRequest,
+		{Name: "tls.csr", Phases: phases, Effect: EffectRead, call: callRequest,
 			Returns: "a struct: request (PEM) and key (a secret, PEM)",
 			Doc:     "Makes a certificate request with a new key, for an authority that is elsewhere. One of dns, ips and name must be given. request of @std//certs.star sends it as a CertificateSigningRequest and waits.",
 			Params: append([]Param{
@@ -65,7 +66,7 @@ func tlsSpecs() []Spec {
 				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
 				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
 			}, subjectParams()...)},
-		{Name: "tls.sign", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSign,
+		{Name: "tls.sign", Phases: phases, Effect: EffectRead, call: callSign,
 			Returns: "a struct: cert (PEM), chain (PEM, as of tls.cert), not_before and not_after (times)",
 			Doc:     "Signs a certificate request of somebody else, whose subject, names and addresses it takes as they are: look at the request, or know who asks." + ofRun + " It ends with the authority at the latest.",
 			Params: []Param{
@@ -81,7 +82,7 @@ func tlsSpecs() []Spec {
 		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems},
 			Returns: "a list of texts in PEM, each with a line end",
 			Doc:     "Takes a bundle of certificates apart, in its order; what stands between them is left out. \"\".join(…) makes a bundle. A text that holds none is an error."},
-		{Name: "tls.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callCertVerify, Returns: "True or False",
+		{Name: "tls.verify", Phases: phases, Effect: EffectRead, call: callCertVerify, Returns: "True or False",
 			Doc: "Reports whether a certificate is good at the time of the run: signed by an authority, not too old, for these names, and of this key. Anything wrong gives False, a text that is no certificate too.",
 			Params: []Param{
 				{Name: "cert", Type: TypeSecretText, Doc: "The certificate in PEM; those that stand after it may lie between it and the authority."},

@@ -221,6 +221,47 @@ def test_failed(t):
 	})
 }
 
+// A test makes certificates, by its clock, and the same ones whenever it runs.
+func TestCertificatesOfTests(t *testing.T) {
+	var keys []string
+	for range 2 {
+		runTree(t, 2, map[string]string{
+			"web/module.star": "module(enabled = True, grants = [grant(\"v1\", \"Secret\", verbs = [\"list\", \"watch\"], namespaces = [\"*\"])])\n",
+			"web/hooks/a.star": `
+def expiry(ctx):
+    metrics.set("days", int((tls.info(base64.decode(ctx.object["crt"])).not_after - ctx.now).hours / 24))
+
+hook(expiry, for_each = "all", on = [k8s.watch("v1", "Secret", name = "all", filter = lambda o: {"crt": o.data["tls.crt"]})])
+`,
+			"web/hooks/a_test.star": `
+load("@std//testing.star", "secret")
+
+def test_expiry(t):
+    ca = tls.ca("CA")
+    c = tls.cert(ca, dns = ["a.example.com"], days = 20)
+    t.expect(tls.verify(c.cert, ca.cert, key = c.key, dns = ["a.example.com"])).is_true()
+    t.expect(tls.cert(ca, dns = ["a.example.com"]).cert == c.cert).equals(False)
+    t.cluster.apply(secret("a", "shop", type = "kubernetes.io/tls", data = {"tls.crt": c.cert, "tls.key": reveal(c.key)}))
+    t.start()
+    t.expect(t.metrics.get("days")).equals(20)
+    t.clock.advance("480h")
+    t.expect(tls.verify(c.cert, ca.cert)).is_true()
+    t.clock.advance("1s")
+    t.expect(tls.verify(c.cert, ca.cert)).equals(False)
+    log.info(tls.info(c.cert).sha256)
+`,
+		}, func(f File) {
+			if f.Failed() {
+				t.Fatalf("%v, %+v", f.Err, f.Tests)
+			}
+			keys = append(keys, f.Tests[0].Log[len(f.Tests[0].Log)-1])
+		})
+	}
+	if keys[0] != keys[1] {
+		t.Errorf("certificates are %v", keys)
+	}
+}
+
 // The API server takes a Namespace for one that lies in itself.
 func TestReviewsOfNamespaces(t *testing.T) {
 	runTests(t, map[string]string{

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -37,6 +39,7 @@ type world struct {
 	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
 	asked   map[string]bool // of hosts
+	random  io.Reader       // of the test's own calls
 	env     map[string]string
 	pods    pods
 
@@ -55,7 +58,7 @@ const (
 
 func newWorld(o Options, file string, say func(string)) (*world, error) {
 	w := &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
-		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}}
+		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}, random: rand.NewChaCha8([32]byte{})}
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
 	}
@@ -101,6 +104,9 @@ func format(level builtins.Level, module, hook, msg string, fields []builtins.Fi
 
 func (w *world) Module() string { return w.module }
 func (w *world) Now() time.Time { return w.w.Now() }
+
+// Random implements [builtins.World]: each run of a test gets the same bytes, in all orders of -explore.
+func (w *world) Random() io.Reader { return w.random }
 
 func (w *world) Get(_ context.Context, ref effect.Ref) (map[string]any, error) { return w.w.Get(ref) }
 
