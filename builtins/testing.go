@@ -75,7 +75,7 @@ type World interface {
 	// Release is what `helm get` would show of a module's release, nil without one.
 	Release(ctx context.Context, module string) (map[string]any, error)
 	// Admit has hooks review a change, Convert one convert an object.
-	Admit(ctx context.Context, obj, old map[string]any, operation string, by ReviewUser) (TestReview, error)
+	Admit(ctx context.Context, obj, old map[string]any, operation, subresource string, by ReviewUser) (TestReview, error)
 	Convert(ctx context.Context, obj map[string]any, to string) (map[string]any, error)
 	// Request sends an HTTP request to a hook, HTTP has a function answer those of
 	// hooks to a host, Env gives them an environment variable, Sent are their messages so far.

@@ -47,7 +47,8 @@ func testAskSpecs() []Spec {
 			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
 			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."},
 			Param{Name: "user", Type: TypeString, Default: `"test"`, Doc: "Name of who makes the change."},
-			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it. As the API server does, the test adds system:authenticated, and to a service account its own groups."}),
+			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it. As the API server does, the test adds system:authenticated, and to a service account its own groups."},
+			Param{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "The subresource that is changed: \"status\", \"ephemeralcontainers\"; with its resource where obj is of another kind: \"pods/eviction\" of an Eviction. Only the hooks that name it in resources or rules are asked."}),
 		spec("convert", "the object, converted", "Has the hook of k8s.convert convert an object.", callTestConvert,
 			Param{Name: "obj", Type: TypeDict, Doc: "The object."},
 			Param{Name: "to", Type: TypeString, Doc: "The version: \"v1\"."}),
@@ -134,7 +135,7 @@ func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
 	if err := checkOperation(operation); err != nil {
 		return nil, fmt.Errorf("operation: %w", err)
 	}
-	got, err := t.World.Admit(t.Ctx, obj, old, operation, ReviewUser{Name: c.strOr("user", "test"), Groups: c.strings("groups")})
+	got, err := t.World.Admit(t.Ctx, obj, old, operation, c.str("subresource"), ReviewUser{Name: c.strOr("user", "test"), Groups: c.strings("groups")})
 	if err != nil {
 		return nil, err
 	}

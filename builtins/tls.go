@@ -76,7 +76,7 @@ func tlsSpecs() []Spec {
 				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
 			}},
 		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo,
-			Params: []Param{pems, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no certificate; not given: that is an error."}},
+			Params:  []Param{pems, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no certificate; not given: that is an error."}},
 			Returns: "a struct: subject, issuer, name (the common name), organizations, units and countries (lists), algorithm (as tls.cert takes it, \"\" for others), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",
 			Doc:     "Tells what a certificate says. Of several it is the first, which in a chain is the one that a server shows."},
 		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems},

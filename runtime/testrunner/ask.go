@@ -23,21 +23,26 @@ import (
 // Tests ask hooks by these functions: reviews, conversions, HTTP.
 
 // Admit has the hooks review a change, those that mutate first, as the API server does.
-func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation string, by builtins.ReviewUser) (builtins.TestReview, error) {
+func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation, subresource string, by builtins.ReviewUser) (builtins.TestReview, error) {
 	by.Groups = groupsOf(by)
 	out := builtins.TestReview{Allowed: true, Object: obj}
+	k, subresource, err := w.resourceOf(obj, subresource)
+	if err != nil {
+		return out, fmt.Errorf("subresource: %w", err)
+	}
 	for _, mutate := range []bool{true, false} {
 		for _, h := range w.w.AllHooks() {
 			for i := range h.Bindings {
 				b := h.Bindings[i].Admission
-				if b == nil || b.Mutate != mutate || !w.reviews(b, out.Object, operation) {
+				if b == nil || b.Mutate != mutate || !w.reviews(b, k, subresource, out.Object, operation) {
 					continue
 				}
-				k, meta := w.kindOf(out.Object), metaOf(out.Object)
+				meta := metaOf(out.Object)
 				review := builtins.Review{
 					UID: "test", Operation: operation, Object: out.Object, OldObject: old,
 					Namespace: namespaceOf(k, meta), Name: text(meta, "name"), APIVersion: text(out.Object, "apiVersion"),
-					Kind: text(out.Object, "kind"), Resource: k.Plural, User: by,
+					Kind: text(out.Object, "kind"), Resource: k.Plural, ResourceAPIVersion: schema.GroupVersion{Group: k.Group, Version: k.Version}.String(),
+					Subresource: subresource, User: by,
 				}
 				if operation == "DELETE" {
 					review.Object, review.OldObject = nil, out.Object
@@ -122,10 +127,27 @@ func (w *world) kindOf(obj map[string]any) store.Kind {
 	return k
 }
 
-// reviews says whether a binding is asked about a change.
-func (w *world) reviews(b *builtins.AdmissionBinding, obj map[string]any, operation string) bool {
-	k, meta := w.kindOf(obj), metaOf(obj)
-	if !matchesRules(b, k, operation) || !selects(b.Labels, meta["labels"]) {
+// resourceOf is the kind whose resource, or subresource, is changed by obj.
+func (w *world) resourceOf(obj map[string]any, given string) (k store.Kind, subresource string, err error) {
+	resource, subresource, other := strings.Cut(given, "/")
+	if !other {
+		return w.kindOf(obj), given, nil
+	}
+	if resource == "" || subresource == "" || strings.Contains(subresource, "/") {
+		return k, "", fmt.Errorf("%q is none; write \"status\" or, of another kind than that of obj, \"pods/eviction\"", given)
+	}
+	for _, k := range w.w.Store().Kinds() {
+		if k.Plural == resource {
+			return k, subresource, nil
+		}
+	}
+	return k, "", fmt.Errorf("the cluster of the test serves no %q", resource)
+}
+
+// reviews says whether a binding is asked about a change of a kind's resource, or of its subresource.
+func (w *world) reviews(b *builtins.AdmissionBinding, k store.Kind, subresource string, obj map[string]any, operation string) bool {
+	meta := metaOf(obj)
+	if !matchesRules(b, k, subresource, operation) || !selects(b.Labels, meta["labels"]) {
 		return false
 	}
 	ns := namespaceOf(k, meta)
@@ -160,14 +182,18 @@ func namespaceOf(k store.Kind, meta map[string]any) string {
 
 func isNamespace(k store.Kind) bool { return k.Group == "" && k.Kind == "Namespace" }
 
-func matchesRules(b *builtins.AdmissionBinding, k store.Kind, operation string) bool {
+func matchesRules(b *builtins.AdmissionBinding, k store.Kind, subresource, operation string) bool {
 	has := func(list []string, s string) bool { return slices.Contains(list, "*") || slices.Contains(list, s) }
 	if b.Rules == nil {
 		gv, err := schema.ParseGroupVersion(b.APIVersion)
-		return err == nil && gv.Group == k.Group && b.Kind == k.Kind && has(b.Operations, operation)
+		return err == nil && subresource == "" && gv.Group == k.Group && b.Kind == k.Kind && has(b.Operations, operation)
+	}
+	covers := func(resource string) bool { // as the API server has it: "pods/*" are Pods, too, "*" no subresources
+		name, sub, _ := strings.Cut(resource, "/")
+		return (name == "*" || name == k.Plural) && (sub == "*" || sub == subresource)
 	}
 	return slices.ContainsFunc(b.Rules, func(r builtins.AdmissionRule) bool {
-		return has(r.Groups, k.Group) && has(r.Versions, k.Version) && has(r.Resources, k.Plural) && has(r.Operations, operation)
+		return has(r.Groups, k.Group) && has(r.Versions, k.Version) && slices.ContainsFunc(r.Resources, covers) && has(r.Operations, operation)
 	})
 }
 

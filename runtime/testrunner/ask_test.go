@@ -24,19 +24,28 @@ func TestMatchesRules(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		binding *builtins.AdmissionBinding
+		sub     string
 		want    bool
 	}{
-		{"its kind", kind("apps/v1", "Deployment", "CREATE", "UPDATE"), true},
-		{"its kind in another version", kind("apps/v1beta1", "Deployment", "CREATE"), true},
-		{"another operation", kind("apps/v1", "Deployment", "DELETE"), false},
-		{"another group", kind("v1", "Deployment", "CREATE"), false},
-		{"another kind", kind("apps/v1", "DaemonSet", "CREATE"), false},
-		{"its resource", rule("apps", "v1", "deployments", "CREATE"), true},
-		{"all", rule("*", "*", "*", "*"), true},
-		{"another resource", rule("apps", "v1", "daemonsets", "CREATE"), false},
-		{"a resource in another version", rule("apps", "v1beta1", "deployments", "CREATE"), false},
+		{"its kind", kind("apps/v1", "Deployment", "CREATE", "UPDATE"), "", true},
+		{"its kind in another version", kind("apps/v1beta1", "Deployment", "CREATE"), "", true},
+		{"another operation", kind("apps/v1", "Deployment", "DELETE"), "", false},
+		{"another group", kind("v1", "Deployment", "CREATE"), "", false},
+		{"another kind", kind("apps/v1", "DaemonSet", "CREATE"), "", false},
+		{"its resource", rule("apps", "v1", "deployments", "CREATE"), "", true},
+		{"all", rule("*", "*", "*", "*"), "", true},
+		{"another resource", rule("apps", "v1", "daemonsets", "CREATE"), "", false},
+		{"a resource in another version", rule("apps", "v1beta1", "deployments", "CREATE"), "", false},
+		{"all resources, but no subresources", rule("*", "*", "*", "*"), "scale", false},
+		{"all subresources", rule("*", "*", "*/*", "*"), "scale", true},
+		{"its subresource", rule("apps", "v1", "deployments/scale", "CREATE"), "scale", true},
+		{"this subresource of all", rule("apps", "v1", "*/scale", "CREATE"), "scale", true},
+		{"its resource, not its subresource", rule("apps", "v1", "deployments/scale", "CREATE"), "", false},
+		{"another subresource", rule("apps", "v1", "deployments/status", "CREATE"), "scale", false},
+		{"its kind, not its subresource", kind("apps/v1", "Deployment", "CREATE"), "scale", false},
+		{"a resource and all its subresources", rule("apps", "v1", "deployments/*", "CREATE"), "", true},
 	} {
-		if got := matchesRules(c.binding, deployment, "CREATE"); got != c.want {
+		if got := matchesRules(c.binding, deployment, c.sub, "CREATE"); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
@@ -260,6 +269,44 @@ def test_expiry(t):
 	if keys[0] != keys[1] {
 		t.Errorf("certificates are %v", keys)
 	}
+}
+
+// A review of a subresource asks the hooks that name it, those of the kind not.
+func TestReviewsOfSubresources(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+def says(name, **on):
+    def check(ctx):
+        r = ctx.request
+        return warn("%s: %s %s of %s %s" % (name, r.kind, r.subresource, r.resource_api_version, r.resource))
+    hook(check, name = name, on = [k8s.validate(failure_policy = "ignore", **on)])
+
+says("kind", api_version = "v1", kind = "Pod")
+says("ephemeral", api_version = "v1", resources = ["pods/ephemeralcontainers"])
+says("all", api_version = "v1", resources = ["pods/*"])
+says("scale", api_version = "apps/*", resources = ["*/scale", "*"], match_conditions = {"scale": "request.subResource == 'scale'"})
+`,
+		"web/hooks/a_test.star": `
+load("@std//testing.star", "pod")
+
+def scale(name):
+    return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "shop"}, "spec": {"replicas": 2}}
+
+def test_subresources(t):
+    t.start()
+    web = pod("web", "shop")
+    t.expect(sorted(t.admit(web).warnings)).equals(["all: Pod  of v1 pods", "kind: Pod  of v1 pods"])
+    t.expect(sorted(t.admit(web, "UPDATE", old = web, subresource = "ephemeralcontainers").warnings)).equals(
+        ["all: Pod ephemeralcontainers of v1 pods", "ephemeral: Pod ephemeralcontainers of v1 pods"])
+    t.expect(t.admit(web, "UPDATE", old = web, subresource = "status").warnings).equals(["all: Pod status of v1 pods"])
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web", "namespace": "shop"}}
+    t.expect(t.admit(eviction, subresource = "pods/eviction").warnings).equals(["all: Eviction eviction of v1 pods"])
+    t.expect(t.admit(scale("web"), "UPDATE", subresource = "deployments/scale").warnings).equals(["scale: Scale scale of apps/v1 deployments"])
+    t.expect_error(lambda: t.admit(scale("web"), subresource = "desks/scale"), 'subresource: the cluster of the test serves no "desks"')
+    t.expect_error(lambda: t.admit(web, subresource = "a/b/c"), 'subresource: "a/b/c" is none; write "status" or, of another kind than that of obj, "pods/eviction"')
+`,
+	})
 }
 
 // The API server takes a Namespace for one that lies in itself.
