@@ -193,13 +193,14 @@ var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
 func callEvent(c *call) (starlark.Value, error) {
 	e := &effect.Event{Reason: c.str("reason"), Message: c.str("message"), Type: c.strOr("type", "Normal")}
-	switch {
-	case !reasonPattern.MatchString(e.Reason):
-		return nil, fmt.Errorf(`reason: %q is none; write one word, as in "CertificateRenewed"`, clip(e.Reason))
-	case e.Message == "":
+	if err := eventReason(e.Reason); err != nil {
+		return nil, err
+	}
+	if e.Message == "" {
 		return nil, errors.New("message: is empty")
-	case e.Type != "Normal" && e.Type != "Warning":
-		return nil, fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, clip(e.Type))
+	}
+	if err := eventType(e.Type); err != nil {
+		return nil, err
 	}
 	e.Message = message.Fit(e.Message, maxEventMessage)
 	given, uid, err := c.target()
@@ -219,6 +220,27 @@ func callEvent(c *call) (starlark.Value, error) {
 		return nil, c.refused("create", fmt.Sprintf("make an Event about %s", ref), "", event, c.elsewhere(event, true))
 	}
 	return nil, c.record(effect.Write{Kind: effect.WriteEvent, Ref: ref, Event: e})
+}
+
+func eventReason(reason string) error {
+	if reasonPattern.MatchString(reason) {
+		return nil
+	}
+	word := ""
+	for _, part := range strings.FieldsFunc(reason, func(r rune) bool { return !reasonPattern.MatchString("A" + string(r)) }) {
+		word += strings.ToUpper(part[:1]) + part[1:]
+	}
+	if !reasonPattern.MatchString(word) {
+		word = "CertificateRenewed"
+	}
+	return fmt.Errorf("reason: %q is none; write one word, as in %q", clip(reason), word)
+}
+
+func eventType(kind string) error {
+	if kind == "Normal" || kind == "Warning" {
+		return nil
+	}
+	return fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, clip(kind))
 }
 
 func callEvict(c *call) (starlark.Value, error) {

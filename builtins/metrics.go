@@ -16,6 +16,7 @@ import (
 
 var (
 	metricPattern = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	notOfMetrics  = regexp.MustCompile(`[^a-zA-Z0-9_:]+`)
 	labelPattern  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
@@ -170,7 +171,11 @@ func ownMetrics() map[string]string {
 
 func metricName(name string) error {
 	if !metricPattern.MatchString(name) {
-		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", clip(name))
+		plain := notOfMetrics.ReplaceAllString(name, "_")
+		if !metricPattern.MatchString(plain) {
+			return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", clip(name))
+		}
+		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one; write %q", clip(name), clip(plain))
 	}
 	for prefix, whose := range ownMetrics() {
 		if strings.HasPrefix(name, prefix) {

@@ -80,6 +80,8 @@ func (t Type) check(v starlark.Value) error {
 			word = "True"
 		}
 		return fmt.Errorf("got string, want bool; write %s", word)
+	case v.Type() == "bool" && t == TypeNumber:
+		return fmt.Errorf("got bool, want %s; write 1 if x else 0", t)
 	case isString(v) && t == TypeDict:
 		return fmt.Errorf("got string, want %s; yaml.decode(text) makes a dict of it", t)
 	case t == TypeFunction && isString(v):
@@ -115,6 +117,9 @@ func (t Type) checkStrings(v starlark.Value) error {
 
 func checkInt(v starlark.Value) error {
 	i, ok := v.(starlark.Int)
+	if _, is := v.(starlark.Bool); is {
+		return errors.New("got bool, want int; write 1 if x else 0")
+	}
 	if !ok {
 		return fmt.Errorf("got %s, want int", v.Type())
 	}

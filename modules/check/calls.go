@@ -121,6 +121,13 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 		case *syntax.DotExpr:
 			space := name(n.X)
 			members := c.table.members[space]
+			if spec, ok := c.table.specs[space]; ok && len(members) == 0 && !spec.Constant() {
+				hint := script.MemberHint("builtin_function_or_method", n.Name.Name)
+				if hint == "" {
+					hint = "it is a function: call it, " + space + "(…)"
+				}
+				c.named(n.Name.NamePos, space+" has no "+n.Name.Name, hint)
+			}
 			if len(members) == 0 || slices.Contains(members, n.Name.Name) {
 				return true
 			}
@@ -140,6 +147,15 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 // named takes a finding, which leaveOut drops when loading has stopped at that line: then it is told of.
 func (c *checker) named(pos syntax.Position, message, hint string) {
 	c.at(Error, "names", pos, message, hint)
+}
+
+// ofCall takes a finding about an argument. It is dropped when loading has stopped at the call.
+func (c *checker) ofCall(call *syntax.CallExpr, pos syntax.Position, message, hint string) {
+	start, _ := call.Span()
+	c.add(Finding{
+		Severity: Error, Check: "names", File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
+		Message: message, Hint: hint, call: int(start.Line),
+	})
 }
 
 // expectsAnError says whether a call is of a test that expects one.
@@ -172,7 +188,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 		}
 	}
 	byRef := len(spec.Params) > 0 && spec.Params[0].Type == builtins.TypeRef
-	given, positional, spread := map[string]bool{}, 0, false
+	given, positional, spread, parts := map[string]bool{}, 0, false, false
 	for _, arg := range call.Args {
 		switch arg := arg.(type) {
 		case *syntax.UnaryExpr:
@@ -187,9 +203,16 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 			}
 			given[id.Name] = true
 			if !others && !slices.Contains(names, id.Name) && !(byRef && slices.Contains(refParts, id.Name)) {
-				c.unexpected(id, spec.Name, names)
+				c.unexpected(call, id, spec.Name, names)
 			}
+			c.argument(s, call, spec, id.Name, arg.Y)
 			continue
+		}
+		if _, written := text(arg); positional == 0 && byRef {
+			parts = written || spec.Name != "k8s.event" // of others all that follows goes by keyword
+		}
+		if !spread && !parts && positional < most {
+			c.argument(s, call, spec, spec.Params[positional].Name, arg)
 		}
 		positional++
 	}
@@ -227,12 +250,12 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 	}
 }
 
-func (c *checker) unexpected(id *syntax.Ident, of string, names []string) {
+func (c *checker) unexpected(call *syntax.CallExpr, id *syntax.Ident, of string, names []string) {
 	hint := ""
 	if hint = builtins.ParamHint(of, id.Name, names); hint == "" && len(names) > 0 {
 		hint = "it takes " + strings.Join(names, ", ")
 	}
-	c.named(id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)
+	c.ofCall(call, id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)
 }
 
 // contexts looks at what the functions of hooks take from ctx.
@@ -287,6 +310,12 @@ func (c *checker) snapshots(s *source, fn syntax.Node, names []string) {
 		return
 	}
 	syntax.Walk(fn, func(n syntax.Node) bool {
+		if dot, ok := n.(*syntax.DotExpr); ok {
+			if of := dotted(dot.X); of == ctx.Name+".snapshots" || of == ctx.Name+".synced" {
+				member := strings.TrimPrefix(of, ctx.Name+".")
+				c.named(dot.Name.NamePos, member+" has no ."+dot.Name.Name, script.MemberHint(member, dot.Name.Name))
+			}
+		}
 		index, ok := n.(*syntax.IndexExpr)
 		if !ok {
 			return true

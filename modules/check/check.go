@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"go.starlark.net/syntax"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/release"
@@ -208,13 +210,34 @@ func (c *checker) leaveOut() {
 		}
 	}
 	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
-		return (f.Check == "names" || f.Check == "loads") && stopped[line{f.File, f.Line}]
+		return (f.Check == "names" || f.Check == "loads") && (stopped[line{f.File, f.Line}] || stopped[line{f.File, f.call}])
 	})
+	if slices.ContainsFunc(c.modules, c.lostKinds) {
+		c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool { return f.Check == "kinds" && f.Severity == Note })
+	}
 	c.findings = slices.DeleteFunc(c.findings, func(f Finding) bool {
 		return slices.ContainsFunc(c.tree.Modules, func(m *tree.Module) bool {
 			return c.gen.Elsewhere[m.Name] && (f.Module == m.Name || strings.HasPrefix(f.File, m.Dir+"/"))
 		})
 	})
+}
+
+// lostKinds says that a module.star would declare kinds, and does not load: nobody knows which ones there would be.
+func (c *checker) lostKinds(m *generation.Module) bool {
+	file := path.Join(m.Tree.Dir, "module.star")
+	if m.Err == nil || !slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Check == "load" && f.File == file }) {
+		return false
+	}
+	s, declares := c.files[file], false
+	if s == nil {
+		return true
+	}
+	syntax.Walk(s.file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		declares = declares || ok && s.builtin(call.Fn) == "crd"
+		return !declares
+	})
+	return declares
 }
 
 // parse reads all .star files, those among them that nobody loads.

@@ -41,6 +41,8 @@ type Finding struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 
+	// call is the line at which the call begins that it is about, 0 without one.
+	call   int
 	source string
 	frames []script.Frame
 	// rendered are the lines that a template rendered to around the place.

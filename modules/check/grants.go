@@ -226,6 +226,9 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 			return true
 		}
 		name := s.builtin(call.Fn)
+		if strings.HasPrefix(name, "http.") && len(m.Decl.HostSources) == 0 {
+			c.listed(m, call, name)
+		}
 		verb := verbs[name]
 		if verb == "" {
 			return true
@@ -287,4 +290,35 @@ func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, ver
 func (c *checker) namespaced(l literal) (is, known bool) {
 	k, known := store.New(store.Options{Builtins: c.cache.builtins()}).KindOf(schema.FromAPIVersionAndKind(l.apiVersion, l.kind))
 	return k.Namespaced, known
+}
+
+// urlAt is where a call has its URL.
+var urlAt = map[string]int{"http.get": 0, "http.request": 1, "http.send": 1}
+
+// listed tells of a request to a host, written out, that module(http = […]) does not list.
+func (c *checker) listed(m *generation.Module, call *syntax.CallExpr, name string) {
+	at, ok := urlAt[name]
+	if !ok {
+		return
+	}
+	e := argument(call, at, "url")
+	if b, ok := e.(*syntax.BinaryExpr); ok && (b.Op == syntax.PLUS || b.Op == syntax.PERCENT) {
+		e = b.X
+	}
+	url, ok := text(e)
+	if !ok {
+		return
+	}
+	if e != argument(call, at, "url") { // of the rest only the host is certain, when a path follows
+		scheme, rest, _ := strings.Cut(url, "://")
+		host, _, path := strings.Cut(rest, "/")
+		if !path || strings.ContainsAny(host, "%{") {
+			return
+		}
+		url = scheme + "://" + host + "/"
+	}
+	if problem := builtins.URLProblem(url, m.Decl.Hosts); problem != "" {
+		pos, _ := e.Span()
+		c.add(Finding{Severity: Error, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: name + ": " + problem})
+	}
 }

@@ -208,6 +208,13 @@ func (c *checker) allKinds() {
 					c.kind(m.Name, b.Watch.Pos, "k8s.watch: ", b.Watch.APIVersion, b.Watch.Kind)
 					c.inNoNamespace(m.Name, b.Watch)
 				}
+				if a := b.Admission; a != nil && a.Kind != "" {
+					of := "k8s.validate: "
+					if a.Mutate {
+						of = "k8s.mutate: "
+					}
+					c.kind(m.Name, a.Pos, of, a.APIVersion, a.Kind)
+				}
 			}
 		}
 		for _, g := range m.Decl.Grants {

@@ -174,6 +174,7 @@ func (c *checker) sources() {
 			c.reveals(s)
 			c.comparisons(s)
 			c.calls(s)
+			c.formats(s)
 			return slices.Clone(c.findings[before:]), true
 		})
 		c.findings = append(c.findings[:before], found...)

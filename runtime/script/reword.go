@@ -62,6 +62,13 @@ func reword(e *Error) {
 	}
 }
 
+// Reworded says in better words what go.starlark.net says of a mistake.
+func Reworded(msg string) (better, hint string) {
+	e := &Error{Msg: msg}
+	reword(e)
+	return e.Msg, e.Hint
+}
+
 // before finds the last match in the line of e that begins before its column: the parser sees a mistake
 // where it ends, or later.
 func before(line *regexp.Regexp, e *Error) (groups []int) {
