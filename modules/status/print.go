@@ -59,6 +59,23 @@ func PrintModules(w io.Writer, modules []Module, o Options) error {
 	return t.write(w, 1, o)
 }
 
+// Failing tells of the hooks of a module whose last run has failed; "" when there are none. Their module may be ready.
+func Failing(hooks []Hook) (text string) {
+	n := 0
+	for _, h := range hooks {
+		if h.State == HookOff || h.LastError == "" {
+			continue
+		}
+		if n++; n == 1 {
+			text = h.ID + ": " + h.LastError
+		}
+	}
+	if n > 1 {
+		text = fmt.Sprintf("%s; and %d more: starling get hooks", text, n-1)
+	}
+	return text
+}
+
 // drift is the cell for objects that others have changed.
 func drift(objects []Drifted) string {
 	missing, changed := 0, 0

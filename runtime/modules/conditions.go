@@ -38,12 +38,15 @@ var stateOf = map[status.ModuleState]struct {
 	status.ModuleBroken:       {ready: metav1.ConditionFalse, reason: "Broken", stalled: true},
 }
 
-// progress says how far the module has come.
-func progress(m status.Module) (ready, reconciling, stalled metav1.Condition) {
+// progress says how far the module has come. One that is ready tells what is wrong nonetheless: kubectl get modules
+// shows the message of Ready.
+func progress(m status.Module, hooks []status.Hook) (ready, reconciling, stalled metav1.Condition) {
 	is := stateOf[m.State]
 	text := cmp.Or(m.Reason, m.LastError)
-	if m.State == status.ModuleReady && text == "" && len(m.Problems) > 0 {
-		text = m.Problems[0]
+	if m.State == status.ModuleReady && text == "" {
+		if text = status.Failing(hooks); text == "" && len(m.Problems) > 0 {
+			text = m.Problems[0]
+		}
 	}
 	if m.Upgrading {
 		is.ready, is.reason, is.reconciling = metav1.ConditionUnknown, "Upgrading", true
@@ -93,20 +96,10 @@ func Refusal(wrong []string) string {
 
 // hooksHealthy says whether the last run of each hook has succeeded.
 func hooksHealthy(hooks []status.Hook) metav1.Condition {
-	var failing []string
-	for _, h := range hooks {
-		if h.State != status.HookOff && h.LastError != "" {
-			failing = append(failing, h.ID+": "+h.LastError)
-		}
-	}
-	switch {
-	case len(hooks) == 0:
+	if len(hooks) == 0 {
 		return condition("HooksHealthy", true, "NoHooks", "")
-	case len(failing) > 0:
-		text := failing[0]
-		if n := len(failing) - 1; n > 0 {
-			text = fmt.Sprintf("%s; and %d more: starling get hooks", text, n)
-		}
+	}
+	if text := status.Failing(hooks); text != "" {
 		return condition("HooksHealthy", false, "Failing", text)
 	}
 	return condition("HooksHealthy", true, "Healthy", "")

@@ -98,7 +98,7 @@ func statusOf(instance string, f Facts, generation int64, before *Status, now ti
 	if out.Release != nil {
 		out.LastRepair = cmp.Or(f.Repair, before.LastRepair)
 	}
-	ready, reconciling, stalled := progress(m)
+	ready, reconciling, stalled := progress(m, f.Hooks)
 	out.Conditions = []metav1.Condition{ready, enabled(m), valuesValid(m), hooksHealthy(f.Hooks), released(m, out.Release), drifted(m), reconciling, stalled}
 	out.stamp(before, now)
 	return out

@@ -82,6 +82,21 @@ func TestReadyNamesAFieldThatWasDropped(t *testing.T) {
 	}
 }
 
+// A hook that fails leaves a module ready; kubectl get modules shows it as the message of Ready.
+func TestReadyNamesAHookThatFails(t *testing.T) {
+	f := web(status.ModuleReady, 2)
+	f.Hooks = []status.Hook{{ID: "web/a", State: status.HookFailed, LastError: "web/a.star:3:1: no"}, {ID: "web/b", LastError: "no"}, {ID: "web/c", State: status.HookOff, LastError: "no"}}
+	const want = "web/a: web/a.star:3:1: no; and 1 more: starling get hooks"
+	s := statusOf("ops/starling", f, 1, nil, noon)
+	if ready := s.condition("Ready"); ready.Status != "True" || ready.Message != want {
+		t.Errorf("Ready is %s: %q", ready.Status, ready.Message)
+	}
+	f.Hooks = f.Hooks[2:]
+	if ready := statusOf("ops/starling", f, 1, s, noon).condition("Ready"); ready.Message != "" {
+		t.Errorf("Ready says of a hook that is off: %q", ready.Message)
+	}
+}
+
 // The same facts have the same status, however late; a condition keeps its time while it says the same.
 func TestStatusRests(t *testing.T) {
 	first := statusOf("ops/starling", web(status.ModuleReady, 2), 1, nil, noon)
