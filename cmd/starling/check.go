@@ -96,6 +96,14 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	renderer := newRenderer()
 	for _, dir := range args {
 		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
+		if err != nil && tree.IsModule(dir) {
+			strict := ""
+			if f.strict {
+				strict = " --strict"
+			}
+			_, module, _ := tree.ParseFolder(filepath.Base(filepath.Clean(dir)))
+			return fmt.Errorf("%w: %s%s %s; for it alone: --modules-selector name=%s", err, cmd.CommandPath(), strict, filepath.Dir(filepath.Clean(dir)), module)
+		}
 		if err != nil {
 			return withNearFolder(dir, err)
 		}

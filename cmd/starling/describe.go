@@ -53,7 +53,7 @@ pods of the instance in that cluster. Text that comes out of Secrets is ***.`,
 	f.records.addFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "module [NAME]",
-		Aliases: []string{"modules"},
+		Aliases: []string{"modules", "mod"},
 		Short:   "Show a module, or all: state, values, hooks, watches, runs, the end of its log",
 		Long: `Shows the state of a module with its reason, the last error and what others have changed
 of its release; its values, and where each is from; its hooks, watches and last runs; and

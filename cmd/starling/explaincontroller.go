@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,8 @@ children, for what the rest waits, where desired has looked beside the children 
 there has it look again), and when it looks again by itself. With TREE it asks nobody: the controllers of
 the tree run in a simulated cluster, as those of starling explain values.
 
-KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
+KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent. MODULE/NAME is one controller
+of the module.`,
 		Example: `  starling explain controller apps shop/blog
   starling explain controller examples/application apps default/blog -f examples/application/apps/examples/blog.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -39,13 +42,24 @@ KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent.`,
 	return cmd
 }
 
-func (f *explainFlags) controller(cmd *cobra.Command, module, key string) error {
+func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	module, _, one := strings.Cut(name, "/") // as starling get hooks names a controller
 	parents, err := f.parents(cmd, module, key)
 	if err != nil {
 		return err
+	}
+	if one {
+		var names []string
+		parents = slices.DeleteFunc(parents, func(p status.Parent) bool {
+			names = append(names, p.Controller)
+			return p.Controller != name
+		})
+		if len(parents) == 0 {
+			return fmt.Errorf("controller %s has no parent %q; %s has it", name, key, strings.Join(names, ", "))
+		}
 	}
 	if f.output != "table" {
 		return status.Encode(cmd.OutOrStdout(), f.output, parents, status.Options{})

@@ -12,7 +12,7 @@ import (
 func newGetModulesCommand(flags *getFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "modules [NAME]",
-		Aliases: []string{"module"},
+		Aliases: []string{"module", "mod"},
 		Short:   "Show modules: state, reason, release",
 		Example: `  starling get modules
   starling get module ingress-nginx -o yaml`,

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -46,7 +47,13 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
   starling logs -f
   starling logs ingress-nginx --tail 20 -o json`,
 		Args: atMostOneName,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, append(args, "")[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := f.run(cmd, append(args, "")[0])
+			if lines, number := strconv.Atoi(f.target.instance.Namespace); err != nil && number == nil {
+				err = fmt.Errorf("%w; -n is the namespace; for lines: --tail %d", err, lines)
+			}
+			return err
+		},
 	}
 	f.target.addFlags(cmd.Flags())
 	f.target.addDev(cmd.Flags())

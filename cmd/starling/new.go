@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/modules/scaffold"
+	"github.com/starling-operator/starling/modules/tree"
 )
 
 func newNewCommand() *cobra.Command {
@@ -80,6 +82,9 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 		Example: "  starling new hook addons web count-pods",
 		Args:    exactly("MODULE", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := nameNotFolder(cmd, args); err != nil {
+				return err
+			}
 			path, err := scaffold.Hook(modules, args[0], args[1])
 			if err != nil {
 				return err
@@ -97,6 +102,15 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 		treeFirst(sub, &modules, names, names)
 	}
 	return cmd
+}
+
+// nameNotFolder refuses the folder of a module in the place of its name, with the call that was meant.
+func nameNotFolder(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || !strings.ContainsRune(args[0], filepath.Separator) || !tree.IsModule(args[0]) {
+		return nil
+	}
+	_, module, _ := tree.ParseFolder(filepath.Base(args[0]))
+	return fmt.Errorf("%s is the folder of a module; name the tree and the module: %s %s %s", args[0], cmd.CommandPath(), filepath.Dir(filepath.Clean(args[0])), strings.Join(append([]string{module}, args[1:]...), " "))
 }
 
 // exactly refuses all but these arguments, with the way out.

@@ -61,6 +61,9 @@ for is refused. So is one whose hook asks for something else in TREE.`,
 			if f.run != "" {
 				return f.fromRun(cmd, *modules)
 			}
+			if err := nameNotFolder(cmd, args); err != nil {
+				return err
+			}
 			path, err := scaffold.Test(*modules, args[0], args[1])
 			if err != nil {
 				return err

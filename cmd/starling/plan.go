@@ -48,7 +48,12 @@ release has it; 1: the plan cannot be made, or modules fail in it.`,
 		Example: `  starling plan addons
   starling plan addons --config new-config.yaml
   starling plan --modules examples/quickstart --offline -o json`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && f.world.modules != "" && !namesTree(args[0]) {
+				return fmt.Errorf("%s takes no module, got %q: all modules work together; for it alone: %[1]s %[3]s --modules-selector name=%[2]s", cmd.CommandPath(), args[0], f.world.modules)
+			}
+			return noArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.world.addFlags(cmd.Flags(), true)

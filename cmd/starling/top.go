@@ -88,5 +88,9 @@ func (f *topFlags) hooks(cmd *cobra.Command, args []string) ([]status.Hook, erro
 	if err != nil || len(args) == 0 {
 		return st.Hooks, err
 	}
-	return findHooks(st, args[0])
+	hooks, err := findHooks(st, args[0])
+	if word := strings.TrimSuffix(args[0], "s"); err != nil && (word == "module" || word == "hook" || word == "pod") {
+		return nil, fmt.Errorf("no module %q; starling top without a name shows the hooks of all modules, starling top MODULE those of one", args[0])
+	}
+	return hooks, err
 }

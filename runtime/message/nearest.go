@@ -11,17 +11,21 @@ func DidYouMean(name string, candidates []string, otherwise string) string {
 }
 
 // Nearest returns the candidate that was probably meant by name, or "" when none is near,
-// ignoring case and underscores: one that begins with it, else the closest by edit
+// ignoring case and underscores: the shortest that begins with it, else the closest by edit
 // distance, else one that it begins with. Of several it is one with the same first letter.
 func Nearest(name string, candidates []string) string {
 	folded := fold(name)
 	if len(folded) < 2 || len(folded) > 256 {
 		return "" // each name of one letter is near
 	}
+	longer := ""
 	for _, c := range candidates {
-		if f := fold(c); f != folded && strings.HasPrefix(f, folded) {
-			return c
+		if f := fold(c); f != folded && strings.HasPrefix(f, folded) && (longer == "" || len(c) < len(longer)) {
+			longer = c
 		}
+	}
+	if longer != "" {
+		return longer
 	}
 	// A third of the letters, at least one, may be wrong; a long name shows
 	// enough of itself in two thirds, and a wrong suggestion is worse than none.
