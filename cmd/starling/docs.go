@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,8 +52,10 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 					text, found = stdlib.Help(args[0])
 				}
 				if !found {
-					hint := "; " + message.DidYouMean(args[0], docsNames(), "starling docs without a name prints all")
-					return fmt.Errorf("docs: there is nothing of the name %q%s", args[0], hint)
+					text, found = paramHelp(args[0])
+				}
+				if !found {
+					return fmt.Errorf("docs: there is nothing of the name %q; %s", args[0], meantInDocs(args[0]))
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), text)
 				return nil
@@ -66,6 +69,52 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 	}
 	cmd.Flags().StringVar(&stubs, "stubs", "", "write editor stubs below this `folder`, over those that are there")
 	return cmd
+}
+
+// calledElsewhere are names of Helm's templates and of Python, and what there is here.
+var calledElsewhere = map[string]string{
+	"b64decode": "it is base64.decode", "b64encode": "it is base64.encode", "b64dec": "it is base64.decode", "b64enc": "it is base64.encode",
+	"toyaml": "it is yaml.encode", "fromyaml": "it is yaml.decode", "tojson": "it is json.encode", "fromjson": "it is json.decode",
+	"lookup":   "it is k8s.get or k8s.list",
+	"helm":     "a module has a chart: starling docs module; hooks before and after its release: starling docs before_helm, after_helm",
+	"chart":    "a module has a chart: starling docs module",
+	"f-string": "Starlark has none: \"%s\" % name, or \"{}\".format(name)", "fstring": "Starlark has none: \"%s\" % name, or \"{}\".format(name)",
+}
+
+// meantInDocs is a hint for a name that nothing has: a member of a family, or a parameter, may have it.
+func meantInDocs(name string) string {
+	if is := calledElsewhere[strings.ToLower(name)]; is != "" {
+		return is
+	}
+	var members, of []string
+	for _, spec := range builtins.Table() {
+		if strings.HasSuffix(spec.Name, "."+name) {
+			members = append(members, spec.Name)
+		}
+		if slices.ContainsFunc(spec.Params, func(p builtins.Param) bool { return p.Name == name }) {
+			of = append(of, spec.Name+"."+name)
+		}
+	}
+	switch {
+	case len(members) > 0:
+		return "did you mean " + strings.Join(members, ", ") + "?"
+	case len(of) > 0:
+		return "a parameter has it: starling docs " + strings.Join(of[:min(len(of), 5)], ", ")
+	}
+	return message.DidYouMean(name, docsNames(), "starling docs without a name prints all")
+}
+
+// paramHelp tells about a parameter: hook.for_each.
+func paramHelp(name string) (text string, found bool) {
+	at := max(strings.LastIndex(name, "."), 0)
+	for _, spec := range builtins.Table() {
+		for _, p := range spec.Params {
+			if spec.Name+"."+p.Name == name {
+				text, found = fmt.Sprintf("%s of %s(…): %s\n\n%s\n\nAll of it: starling docs %[2]s", p.Name, name[:at], p.Type, message.Paragraph(p.Doc)), true
+			}
+		}
+	}
+	return text, found
 }
 
 // docsNames are all names that the command knows, but for those of families.

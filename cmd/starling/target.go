@@ -181,7 +181,7 @@ func standingOf(r status.Replica) (notes []string) {
 		notes = append(notes, standbyNote(r.Holder))
 	}
 	if f := r.ReloadFailed; f != nil {
-		notes = append(notes, fmt.Sprintf("the module tree is not in force as it is now, generation %d is: %s", r.Generation, f.Reason))
+		notes = append(notes, fmt.Sprintf("the module tree has changed and does not load as it is now, so generation %d stays in force: %s", r.Generation, f.Reason))
 	}
 	return notes
 }

@@ -223,7 +223,7 @@ func TestNotesTakeTheReplicaAlone(t *testing.T) {
 	defer client.Close()
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	want := []string{standbyNote("b"), "the module tree is not in force as it is now, generation 3 is: module web: odd"}
+	want := []string{standbyNote("b"), "the module tree has changed and does not load as it is now, so generation 3 stays in force: module web: odd"}
 	if got := standing(cmd, client); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/examples/recipes"
 	"github.com/starling-operator/starling/runtime/message"
@@ -15,7 +16,7 @@ import (
 // files. A module that is there is an error.
 func Recipe(root, name string) (made []string, err error) {
 	if names := recipes.Names(); !slices.Contains(names, name) {
-		return nil, fmt.Errorf("there is no recipe %q; %s", name, message.DidYouMean(name, names, "starling new recipe --help lists them"))
+		return nil, fmt.Errorf("there is no recipe %q; %s", name, message.DidYouMean(name, names, about(name, names)))
 	}
 	if _, err := newModule(root, name); err != nil {
 		return nil, err
@@ -36,6 +37,25 @@ func Recipe(root, name string) (made []string, err error) {
 		return nil
 	})
 	return made, err
+}
+
+// about names the recipes that have a word, or all.
+func about(word string, names []string) string {
+	var with []string
+	for _, name := range names {
+		r, err := recipes.Read(name)
+		text := r.Title + r.Problem + r.Solution + r.Module
+		for _, hook := range r.Hooks {
+			text += hook.Text
+		}
+		if err == nil && len(word) > 2 && strings.Contains(strings.ToLower(text), strings.ToLower(word)) {
+			with = append(with, name)
+		}
+	}
+	if len(with) > 0 {
+		return "those with this word: " + strings.Join(with, ", ")
+	}
+	return "there are " + strings.Join(names, ", ")
 }
 
 // writeNew writes a file that is not there yet, and its folder.
