@@ -43,6 +43,8 @@ type Plan struct {
 	Problems []Problem `json:"problems"`
 	// Scheduled are hooks with a schedule that have not run in the plan: time does not pass in it.
 	Scheduled []string `json:"scheduled"`
+	// Webhooks are the configurations of webhooks that `run` keeps, each with its hook: they are not in the plan.
+	Webhooks []string `json:"webhooks,omitempty"`
 	// Warnings are what is odd in the tree, the user's config and modules, and stops
 	// nothing.
 	Warnings []string `json:"warnings"`
@@ -236,6 +238,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 		} else if one != nil && h.Runs == 0 && waits(one, st) {
 			p.Scheduled = append(p.Scheduled, h.ID)
 		}
+		p.Webhooks = append(p.Webhooks, webhooks(w.Generation().Hook(h.ID), st)...)
 		if h.State == status.HookFailed {
 			p.Problems = append(p.Problems, Problem{Hook: h.ID, Error: m.Text(h.LastError)})
 		}
@@ -259,10 +262,33 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 
 // waits says whether a hook that has not run has a schedule, and its module is on.
 func waits(h *generation.Hook, st status.Status) bool {
-	if slices.ContainsFunc(st.Modules, func(m status.Module) bool { return m.Name == h.Module && m.State == status.ModuleOff }) {
+	if isOff(h, st) {
 		return false
 	}
 	return slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Schedule != nil })
+}
+
+// webhooks are the configurations that run keeps for a hook whose module is on.
+func webhooks(h *generation.Hook, st status.Status) (kinds []string) {
+	if h == nil || isOff(h, st) {
+		return nil
+	}
+	for _, b := range h.Bindings {
+		switch {
+		case b.Admission == nil:
+		case b.Admission.Mutate:
+			kinds = append(kinds, "MutatingWebhookConfiguration of "+h.ID)
+		default:
+			kinds = append(kinds, "ValidatingWebhookConfiguration of "+h.ID)
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// isOff says whether the module of a hook is off.
+func isOff(h *generation.Hook, st status.Status) bool {
+	return slices.ContainsFunc(st.Modules, func(m status.Module) bool { return m.Name == h.Module && m.State == status.ModuleOff })
 }
 
 // module compares the releases of a module.

@@ -24,7 +24,7 @@ const (
 	maxShown = 160
 	// maxLines bounds the lines of one text that has many.
 	maxLines = 40
-	// maxScheduled bounds the hooks that wait for their schedule.
+	// maxScheduled bounds the hooks that wait for their schedule, and the webhooks.
 	maxScheduled = 5
 	// maxYAML bounds the lines of a new object.
 	maxYAML = 200
@@ -61,19 +61,26 @@ func (p *Plan) Print(w io.Writer, o PrintOptions) error {
 	for _, text := range p.Warnings {
 		out.line(0, '!', "warning: %s", text)
 	}
-	if n := len(p.Scheduled); n > 0 {
-		names, more := strings.Join(p.Scheduled[:min(n, maxScheduled)], ", "), ""
-		if n > maxScheduled {
-			more = fmt.Sprintf(" and %d more", n-maxScheduled)
-		}
-		out.line(0, ' ', "note: hooks that run by schedule are not in this plan: %s%s", names, more)
-	}
+	out.left("hooks that run by schedule", p.Scheduled)
+	out.left("configurations of webhooks, which run keeps,", p.Webhooks)
 	if out.b.Len() > 0 {
 		out.b.WriteString("\n")
 	}
 	out.b.WriteString(p.Summary() + "\n")
 	_, err := io.WriteString(w, out.b.String())
 	return err
+}
+
+// left names some of what is not in the plan.
+func (p *printer) left(what string, names []string) {
+	n, more := len(names), ""
+	if n == 0 {
+		return
+	}
+	if n > maxScheduled {
+		more = fmt.Sprintf(" and %d more", n-maxScheduled)
+	}
+	p.line(0, ' ', "note: %s are not in this plan: %s%s", what, strings.Join(names[:min(n, maxScheduled)], ", "), more)
 }
 
 // Summary is the plan in one line.
