@@ -44,9 +44,9 @@ func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) err
 	}
 	_, err = c.Write(ctx, manager, effect.Write{Kind: effect.WriteCreate, Ref: ref, IfAbsent: true, Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
-		"metadata": map[string]any{"name": ref.Name, "namespace": ref.Namespace},
+		"metadata":       map[string]any{"name": ref.Name, "namespace": ref.Namespace},
 		"involvedObject": involved,
-		"type": e.Type, "reason": e.Reason, "message": e.Message, "count": 1,
+		"type":           e.Type, "reason": e.Reason, "message": e.Message, "count": 1,
 		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
 		"source":             map[string]any{"component": "starling"},
 		"reportingComponent": "starling", "reportingInstance": manager,
