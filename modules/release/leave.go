@@ -42,10 +42,7 @@ func (c *client) update(original, target kube.ResourceList, force bool) (*kube.R
 	if len(failed) > 0 {
 		return all, errors.New(strings.Join(failed, " && "))
 	}
-	dropped, others, err := c.own(original.Difference(target))
-	if err != nil {
-		return all, err
-	}
+	dropped, others, _ := c.own(original.Difference(target)) // one that cannot be read is not deleted now, and noted down
 	res, err := c.Client.UpdateThreeWayMerge(dropped, nil, force)
 	all.Deleted = append(res.Deleted, others...) // nothing is left of them here
 	return all, err
@@ -53,55 +50,62 @@ func (c *client) update(original, target kube.ResourceList, force bool) (*kube.R
 
 // DeleteWithPropagationPolicy deletes the objects of a release that goes.
 func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	own, others, err := c.own(resources)
-	if err != nil {
-		return nil, []error{err}
+	own, others, errs := c.own(resources)
+	res := &kube.Result{}
+	if len(own) > 0 {
+		deleted, failed := c.Client.DeleteWithPropagationPolicy(own, policy)
+		if errs = append(errs, failed...); deleted != nil {
+			res = deleted
+		}
 	}
-	if len(own) == 0 {
-		return &kube.Result{Deleted: others}, nil
-	}
-	res, errs := c.Client.DeleteWithPropagationPolicy(own, policy)
-	if res != nil {
-		res.Deleted = append(res.Deleted, others...)
-	}
+	res.Deleted = append(res.Deleted, others...)
 	return res, errs
 }
 
 // lookBeside is how many objects are read at once before they are deleted.
 const lookBeside = 16
 
-// own tells objects of the release from those that another one has taken over: Helm would delete these, too.
-func (c *client) own(list kube.ResourceList) (own, others kube.ResourceList, err error) {
-	theirs := make([]bool, len(list))
+// own tells objects of the release from those that another one has taken over: Helm would delete these, too. Those that
+// cannot be read are in neither list.
+func (c *client) own(list kube.ResourceList) (own, others kube.ResourceList, errs []error) {
+	theirs, unread := make([]bool, len(list)), make([]error, len(list))
 	var reads errgroup.Group
 	reads.SetLimit(lookBeside)
 	for i, info := range list {
 		reads.Go(func() error {
-			live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			at, err := meta.Accessor(live)
-			if err != nil {
-				return err
-			}
-			name, namespace := at.GetAnnotations()["meta.helm.sh/release-name"], at.GetAnnotations()["meta.helm.sh/release-namespace"]
-			theirs[i] = name != "" && (name != c.ref.Name || namespace != c.ref.Namespace)
+			theirs[i], unread[i] = c.taken(info)
 			return nil
 		})
 	}
-	err = reads.Wait()
+	_ = reads.Wait() // each has its own error
 	for i, info := range list {
-		if theirs[i] {
+		switch {
+		case unread[i] != nil:
+			errs = append(errs, unread[i])
+		case theirs[i]:
 			others = append(others, info)
-		} else {
+		default:
 			own = append(own, info)
 		}
 	}
-	return own, others, err
+	return own, others, errs
+}
+
+// taken says whether an object says that it belongs to another release.
+func (c *client) taken(info *resource.Info) (bool, error) {
+	live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	at, err := meta.Accessor(live)
+	if err != nil {
+		return false, err
+	}
+	name, namespace := at.GetAnnotations()["meta.helm.sh/release-name"], at.GetAnnotations()["meta.helm.sh/release-namespace"]
+	return name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), nil
 }
 
 // leave takes out of a merge what others have of an object that is there.

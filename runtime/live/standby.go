@@ -45,8 +45,8 @@ func (d *Driver) standBy() {
 
 // takeOver has the engine work that leads. Inputs that wait for the one before it say nothing to this
 // one: it knows no watch and no action of it. The user's config is read anew, but by a process that has the Lease at
-// once. Requests wait for hooks to begin, also in
-// a process that has the Lease before it could stand by: others hand them to it.
+// once. Requests wait for hooks to begin, also in a process that has the Lease before it could stand by: others hand
+// them to it.
 func (d *Driver) takeOver() {
 	d.webhooks.Lead()
 	d.holder.becomes(takesOver)

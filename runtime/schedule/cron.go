@@ -76,13 +76,13 @@ var periods = regexp.MustCompile(`^(?:every\s+)?(\d+)\s*(s|secs?|seconds?|m|mins
 // inWords is how a text is written that names a period in other words than those of cron; "" for any other.
 func inWords(text string) string {
 	low := strings.ToLower(text)
-	switch strings.TrimPrefix(low, "every ") {
+	switch word := strings.TrimPrefix(low, "every "); word {
 	case "hourly", "daily", "weekly", "monthly", "yearly", "annually", "midnight":
-		return "@" + low
+		return "@" + word
 	case "nightly", "day", "night":
 		return "@daily"
 	case "hour", "week", "month", "year":
-		return "@" + strings.TrimPrefix(low, "every ") + "ly"
+		return "@" + word + "ly"
 	case "minute":
 		return "* * * * *"
 	}

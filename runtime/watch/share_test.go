@@ -161,7 +161,7 @@ func TestAStreamHasOneGoroutine(t *testing.T) {
 			m.Start(spec)
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > streams+streams/10 { // the runtime begins some of its own
+		if n := runtime.NumGoroutine() - before; n > streams+streams/10 { // the runtime begins a few, too
 			t.Errorf("%d streams have %d goroutines", streams, n)
 		}
 	})
