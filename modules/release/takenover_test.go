@@ -1,6 +1,9 @@
 package release
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,5 +61,57 @@ func TestAnUpgradeLeavesWhatAnotherReleaseHas(t *testing.T) {
 	}
 	if !w.there(pvcs, "apps", "db") {
 		t.Error("the upgrade of a has deleted an object of b")
+	}
+}
+
+// unread answers reads of one object with 403, while its deletion works.
+type unread struct {
+	next http.RoundTripper
+	path string
+}
+
+func (u *unread) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := u.next.RoundTrip(r)
+	if err == nil && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, u.path) {
+		resp.Body.Close()
+		resp.StatusCode, resp.Body = http.StatusForbidden, io.NopCloser(strings.NewReader("no"))
+	}
+	return resp, err
+}
+
+// An object of which nobody can say whose it is stops neither an upgrade that drops it nor the deletion of others.
+func TestAnObjectThatCannotBeReadStopsNothing(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	configMap := func(name string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n---\n"
+	}
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", configMap("a")+configMap("b")+configMap("c"))}
+	if _, err := w.Reconcile(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	server := f.server
+	f.server = &unread{server, "/configmaps/a"}
+	web.Chart = chartOf("web", configMap("c"))
+	web.Chart.Digest = "2"
+	if res, err := w.Reconcile(t.Context(), web); err == nil || !strings.Contains(err.Error(), "cannot be deleted, which is tried again") || res.Action != ActionUpgraded {
+		t.Fatal(res.Action, err)
+	}
+	f.server = server
+	if w.there(maps, "apps", "b") || !w.there(maps, "apps", "a") {
+		t.Error("b is there, or a has gone unseen")
+	}
+	f.server = &unread{server, "/configmaps/c"}
+	if _, err := w.Uninstall(t.Context(), web.Ref(), 0); err == nil {
+		t.Error("the uninstall says nothing of c")
+	}
+	f.server = server
+	if done, err := w.Uninstall(t.Context(), web.Ref(), 0); !done || err != nil {
+		t.Error(done, err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if w.there(maps, "apps", name) {
+			t.Errorf("%s is there in the end", name)
+		}
 	}
 }
