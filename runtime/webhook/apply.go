@@ -74,7 +74,7 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		}
 		try(about, err)
 	}
-	for ref, obj := range live {
+	for ref, obj := range live { // the kind of one that a binding names may not be found now
 		try(ref.String(), m.unwanted(ctx, ref, obj, w))
 	}
 	for name, err := range m.conversions(ctx, w, s) {
@@ -129,7 +129,7 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 	return nil
 }
 
-// unwanted deletes an object of ours, if it is known that nobody wants it. One that
+// unwanted deletes an object of ours, if it is known that no binding names it. One that
 // stays is kept in step with the certificates.
 func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, w want) error {
 	meta, _ := obj["metadata"].(map[string]any)
@@ -249,6 +249,8 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 func (m *Manager) removable(ref effect.Ref, module string, w want) bool {
 	decided := w.decided
 	switch {
+	case w.names[ref]: // that it could not be compared says nothing of it
+		return false
 	case w.keeps && !w.owns[ref.Name]:
 		return false
 	case module == "":

@@ -90,10 +90,16 @@ type world struct {
 
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
-	w := &world{t: t, api: apitest.New(t), gen: load(t, files)}
+	return newWorldOn(&world{t: t, api: apitest.New(t), gen: load(t, files)})
+}
+
+// newWorldOn is another process, which knows nothing of the cluster yet.
+func newWorldOn(old *world) *world {
+	old.t.Helper()
+	w := &world{t: old.t, api: old.api, gen: old.gen}
 	var err error
 	if w.client, err = cluster.New(cluster.Options{Config: w.api.Config(), Log: zerolog.Nop()}); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	return w
 }

@@ -119,9 +119,8 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 		"timeoutSeconds":          int64(a.Timeout.Seconds()),
 		"admissionReviewVersions": []any{"v1"},
 	}
-	kind := kindValidating
 	if a.Mutate {
-		kind, hook["reinvocationPolicy"] = kindMutating, "Never"
+		hook["reinvocationPolicy"] = "Never"
 		if a.Reinvoke {
 			hook["reinvocationPolicy"] = "IfNeeded"
 		}
@@ -139,7 +138,7 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 	}
 	labels[effect.InstanceLabel], labels[effect.ModuleLabel] = s.instance, h.Module // by which they are found
 	return map[string]any{
-		"apiVersion": registration, "kind": kind,
+		"apiVersion": registration, "kind": kindOf(b),
 		"metadata": map[string]any{
 			"name":        objectName(s.instance, h, b),
 			"labels":      labels,
@@ -147,6 +146,14 @@ func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource strin
 		},
 		"webhooks": []any{hook},
 	}, nil
+}
+
+// kindOf is the kind of the configuration object of a binding.
+func kindOf(b *builtins.Binding) string {
+	if b.Admission.Mutate {
+		return kindMutating
+	}
+	return kindValidating
 }
 
 func rules(a *builtins.AdmissionBinding, resource string) []any {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -10,6 +11,11 @@ type bound struct {
 	hook    *generation.Hook
 	binding *builtins.Binding
 	labels  map[string]string // of the module
+}
+
+// ref is the configuration object of a binding to reviews.
+func (b bound) ref(instance string) effect.Ref {
+	return effect.Ref{APIVersion: registration, Kind: kindOf(b.binding), Name: objectName(instance, b.hook, b.binding)}
 }
 
 // bindings are all those of the tree, of modules that are off, too.
@@ -36,8 +42,9 @@ func boundOf(mod *generation.Module, hooks []*generation.Hook) []bound {
 // want is what there should be.
 type want struct {
 	synced bool
-	// all are the bindings that must be registered now.
-	all []bound
+	// all are the bindings that must be registered now, names the objects that they are registered by.
+	all   []bound
+	names map[effect.Ref]bool
 	// modules: Module objects are reviewed.
 	modules bool
 	// converting: some binding converts, whether its module is on or not.
@@ -54,7 +61,7 @@ func (m *Manager) wanted() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{},
-		keeps: m.keeps, owns: map[string]bool{}}
+		keeps: m.keeps, owns: map[string]bool{}, names: map[effect.Ref]bool{}}
 	for _, b := range m.bindings() {
 		w.owns[objectName(m.o.Instance, b.hook, b.binding)] = true
 		if b.binding.Convert != nil {
@@ -74,6 +81,11 @@ func (m *Manager) wanted() want {
 		}
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)
+		}
+	}
+	for _, b := range w.all {
+		if b.binding.Admission != nil {
+			w.names[b.ref(m.o.Instance)] = true
 		}
 	}
 	if w.modules = m.o.CheckModule != nil && (len(w.all) > 0 || w.converting || m.o.Always); w.modules {
