@@ -90,9 +90,13 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	if a.known, err = h.enter(ctx, s, a); err != nil {
 		return err
 	}
-	now, err := a.apply(ctx)
-	if err != nil {
-		return fmt.Errorf("%w (%d of %d objects of set %q applied)", err, len(now), len(wr.Set.Members), wr.Set.Name)
+	now, refused, err := a.apply(ctx)
+	var failed []error
+	if all := cmp.Or(err, refused); all != nil {
+		failed = []error{fmt.Errorf("%w (%d of %d objects of set %q applied)", all, len(now), len(wr.Set.Members), wr.Set.Name)}
+	}
+	if err != nil || refused != nil && !wr.Continue {
+		return failed[0] // what is not listed any more may be what the refused ones replace
 	}
 	listed := map[effect.Ref]bool{}
 	for _, m := range wr.Set.Members {
@@ -102,7 +106,10 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 		return listed[anyVersion(m.Ref)] // if only in another version of its API
 	})
 	if err := w.prune(ctx, a.marks, gone, a.seen, wr.Cause); err != nil {
-		return fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name)
+		failed = append(failed, fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name))
+	}
+	if len(failed) > 0 {
+		return Joined(failed)
 	}
 	if err := w.forgetOld(ctx, a.marks.id); err != nil {
 		return err

@@ -324,3 +324,37 @@ func TestSetsKnowTheirInstance(t *testing.T) {
 	}
 	s.expect("b")
 }
+
+// An object that others have made holds up no other member. Former members go all the same where the
+// hook says on_error = "continue".
+func TestSetGoesOnBesideAForeignObject(t *testing.T) {
+	for _, goesOn := range []bool{false, true} {
+		s := newSetWorld(t)
+		if err := s.apply("b", "c"); err != nil {
+			t.Fatal(err)
+		}
+		s.api.Put(configMap("a", "d"))
+		s.api.Put(configMap("a", "f"))
+		w := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children"}, Continue: goesOn}
+		for _, name := range []string{"d", "f", "c", "e", "g"} {
+			ref := configRef
+			ref.Name = name
+			w.Set.Members = append(w.Set.Members, effect.Write{Kind: effect.WriteApply, Ref: ref, Force: true, Object: configMap("a", name)})
+		}
+		err := s.writer.Write(context.Background(), "starling/web/f", w)
+		const foreign = `it is there, and set "children" of this hook did not make it: delete it, or give the member another name`
+		if want := `cannot apply ConfigMap a/d: ` + foreign + `; cannot apply ConfigMap a/f: ` + foreign + ` (3 of 5 objects of set "children" applied)`; err == nil || err.Error() != want {
+			t.Errorf("error is\n%v, want\n%s", err, want)
+		}
+		if goesOn {
+			s.expect("c", "d", "e", "f", "g")
+		} else {
+			s.expect("b", "c", "d", "e", "f", "g")
+		}
+		s.restart()
+		if err := s.apply(); err != nil {
+			t.Fatal(err)
+		}
+		s.expect("d", "f")
+	}
+}

@@ -47,31 +47,32 @@ func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, 
 }
 
 // apply applies the members that are not as they should be, and returns the uids of all
-// that are now.
-func (a *applying) apply(ctx context.Context) (map[effect.Ref]string, error) {
+// that are now. One that is refused holds up no other.
+func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refused, err error) {
 	w, members := a.writer, a.write.Set.Members
 	unseen := slices.DeleteFunc(membersOf(a.known), func(m member) bool { _, is := a.seen[m.Ref]; return is })
-	err := w.look(ctx, a.marks.id, unseen, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
+	err = w.look(ctx, a.marks.id, unseen, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	refs := make([]effect.Ref, len(members))
 	for i, m := range members {
 		refs[i] = m.Ref
 	}
 	var mu sync.Mutex
-	now := make(map[effect.Ref]string, len(members))
+	now = make(map[effect.Ref]string, len(members))
+	errs := refusals{}
 	err = kindByKind(refs, w.o.SideBySide, false, func(i int) error {
 		uid, err := a.member(ctx, members[i])
-		if err != nil {
-			return err
-		}
 		mu.Lock()
 		defer mu.Unlock()
+		if err != nil {
+			return errs.note(ctx, i, err)
+		}
 		now[refs[i]] = uid
 		return nil
 	})
-	return now, err
+	return now, errs.err(), err
 }
 
 // findOwner looks for the owner once, for all members.
@@ -138,7 +139,7 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 }
 
 // prune deletes former members: kinds in the order of an uninstall, of one kind the newest
-// first.
+// first. One that is refused holds up no other.
 func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
 	gone = slices.Clone(gone)
 	slices.SortFunc(gone, func(a, b member) int {
@@ -148,9 +149,15 @@ func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen 
 	for i := range gone {
 		refs[i] = gone[i].Ref
 	}
-	return kindByKind(refs, w.o.SideBySide, true, func(i int) error {
-		return w.pruneOne(ctx, marks, gone[i], seen[refs[i]], cause)
+	var mu sync.Mutex
+	refused := refusals{}
+	err := kindByKind(refs, w.o.SideBySide, true, func(i int) error {
+		err := w.pruneOne(ctx, marks, gone[i], seen[refs[i]], cause)
+		mu.Lock()
+		defer mu.Unlock()
+		return refused.note(ctx, i, err)
 	})
+	return cmp.Or(err, refused.err())
 }
 
 // pruneOne deletes a former member. One that somebody else has put in its place stays, and so

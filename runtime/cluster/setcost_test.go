@@ -287,8 +287,9 @@ func TestSetOrderOfKinds(t *testing.T) {
 	})
 }
 
-// After a failure no member is begun any more; the error is that of the first in order.
-func TestSetEndsAtAFailure(t *testing.T) {
+// Members that are refused hold up no other; the error names them in order. When the API server itself is in trouble
+// no member is begun any more.
+func TestSetAtAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFarWorld(t)
 		objects := configMaps(100, "a")
@@ -296,17 +297,27 @@ func TestSetEndsAtAFailure(t *testing.T) {
 			objects[i], _ = withMetadata(objects[i])
 			objects[i]["data"] = map[string]any{"a b": "no key"}
 		}
+		w.api.store.FailNext("patch", "ConfigMap", apierrors.NewServiceUnavailable("not now"), 1)
 		asked, err := w.apply(objects...)
-		if err == nil || !strings.Contains(err.Error(), `m020`) || !strings.Contains(err.Error(), `of 100 objects of set "children" applied)`) {
+		if err == nil || !strings.Contains(err.Error(), "not now") || len(asked) > 2*defaultSideBySide {
+			t.Errorf("%d requests, error is %v", len(asked), err)
+		}
+		_, err = w.apply(objects...)
+		if text := fmt.Sprint(err); !strings.Contains(text, `(98 of 100 objects of set "children" applied)`) ||
+			strings.Index(text, "m020") < 0 || strings.Index(text, "m021") < strings.Index(text, "m020") {
 			t.Errorf("error is %v", err)
 		}
-		if len(asked) > 2+20+2*defaultSideBySide {
-			t.Errorf("%d requests", len(asked))
+		w.api.store.FailNext("delete", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 2)
+		if _, err = w.apply(configMaps(10, "a")...); err == nil || !strings.Contains(err.Error(), "lists it no more") {
+			t.Errorf("error is %v", err)
+		}
+		if left, err := w.writer.o.Client.List(context.Background(), "v1", "ConfigMap", nil, "", ""); err != nil || len(left) != 12 {
+			t.Errorf("there are %d objects, %v", len(left), err)
 		}
 		if asked, err = w.apply(configMaps(10, "a")...); err != nil {
 			t.Error(err)
 		}
-		if n := len(asked); n < 1+10 {
+		if n := len(asked); n < 1+2 {
 			t.Errorf("what is not listed any more stays: %q", asked)
 		}
 		if left, err := w.writer.o.Client.List(context.Background(), "v1", "ConfigMap", nil, "", ""); err != nil || len(left) != 10 {

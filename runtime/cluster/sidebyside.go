@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -59,6 +62,44 @@ func sideBySide(n, width int, fn func(i int) error) error {
 	wg.Wait()
 	if crashed != nil { // somebody guards the caller's goroutine, nobody the others
 		panic(fmt.Sprint(crashed))
+	}
+	return err
+}
+
+// refusals are the errors of items which hold up no other.
+type refusals map[int]error
+
+// note returns the error if it ends the whole: nobody answers, or this process may not write any more.
+func (r refusals) note(ctx context.Context, i int, err error) error {
+	if err == nil || ctx.Err() != nil || InTrouble(err) || errors.Is(err, ErrFenced) || errors.Is(err, ErrStandby) {
+		return err
+	}
+	r[i] = err
+	return nil
+}
+
+func (r refusals) err() error {
+	errs := make([]error, 0, len(r))
+	for _, i := range slices.Sorted(maps.Keys(r)) {
+		errs = append(errs, r[i])
+	}
+	return Joined(errs)
+}
+
+// maxErrors is how many errors are shown of what fails side by side.
+const maxErrors = 5
+
+// Joined is the error of several, in one line; nil when there are none.
+func Joined(failed []error) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	err := failed[0]
+	for _, next := range failed[1:min(len(failed), maxErrors)] {
+		err = fmt.Errorf("%w; %w", err, next)
+	}
+	if more := len(failed) - maxErrors; more > 0 {
+		err = fmt.Errorf("%w; and %d more", err, more)
 	}
 	return err
 }

@@ -45,22 +45,10 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit, children *[]effe
 	return notWritten(failed, written, len(a.Writes))
 }
 
-// maxErrors is how many errors of one commit are shown.
-const maxErrors = 5
-
 // notWritten is the error of a commit, in one line; nil when nothing has failed.
 func notWritten(failed []error, written, all int) error {
-	if len(failed) == 0 {
-		return nil
-	}
-	err := failed[0]
-	for _, next := range failed[1:min(len(failed), maxErrors)] {
-		err = fmt.Errorf("%w; %w", err, next)
-	}
-	if more := len(failed) - maxErrors; more > 0 {
-		err = fmt.Errorf("%w; and %d more", err, more)
-	}
-	if all > 1 {
+	err := cluster.Joined(failed)
+	if err != nil && all > 1 {
 		err = fmt.Errorf("%w (%d of %d written)", err, written, all)
 	}
 	return err
