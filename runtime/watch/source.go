@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -27,6 +28,9 @@ const (
 	mostStart = 5 * time.Second
 	// backoffReset is how long nothing must have failed before delays are short again.
 	backoffReset = 2 * time.Minute
+	// listQuiet is how long a list that comes through a watch may bring no object that it has not brought before, and
+	// listMost is how long its objects may be waited for altogether. After that the list comes in pages.
+	listQuiet, listMost = 10 * time.Second, time.Minute
 )
 
 // errPast says that a list shows what was before what is known.
@@ -34,6 +38,12 @@ var errPast = errors.New("the API server has answered with a list of the past")
 
 // errEnded is the end of a watch that the API server, or the connection, has ended.
 var errEnded = errors.New("the watch has ended")
+
+// errEndless says that a list through a watch brings no more objects, and does not say that it is complete.
+var errEndless = errors.New("the API server does not say where its list ends")
+
+// unreadable is an event of a watch that nobody can decode.
+type unreadable struct{ error }
 
 // source lists and watches for a stream, in the way of client-go's reflector: the list comes
 // through the watch where the API server can do that. It has one goroutine, where a reflector
@@ -45,6 +55,7 @@ type source struct {
 	failed   time.Time // when it did last
 	renewal  uint64    // of the stream, as the last list was asked for
 	doubted  bool      // the last list was of the past
+	pages    bool      // the API server does not end lists through a watch: they come in pages
 }
 
 // run lists and watches until the stream is cancelled.
@@ -82,8 +93,13 @@ func (s *source) round() error {
 	if s.outdated() {
 		s.version = "" // else a list need not be newer
 	}
-	w, err := s.streamList()
+	var w *frames
+	err := errEndless
+	if !s.pages {
+		w, err = s.streamList()
+	}
 	if err != nil && err != errPast && s.ctx.Err() == nil {
+		s.pages = s.pages || err == errEndless
 		err = s.list()
 	}
 	for err == nil {
@@ -160,17 +176,32 @@ func (s *source) streamList() (*frames, error) {
 }
 
 // collect reads what there is, up to the bookmark that ends it. Of each object it keeps what
-// the filters keep.
+// the filters keep. It fails with errEndless when the API server does not know of such lists, or does not end them:
+// bookmarks and changes may come for ever.
 func (s *source) collect(w *frames) (items []*listed, version string, err error) {
 	found := map[objectKey]*listed{}
-	for {
+	var waited, quiet time.Duration // for the API server, not for filters
+	stop := time.AfterFunc(listQuiet, w.cancel)
+	defer stop.Stop()
+	for said := false; ; said = true {
+		asked := time.Now()
+		stop.Reset(listQuiet - quiet)
 		typ, obj, err := w.next()
-		if err != nil {
+		stop.Stop()
+		took := time.Since(asked)
+		waited, quiet = waited+took, quiet+took
+		switch {
+		case said && (quiet >= listQuiet || waited >= listMost):
+			return nil, "", errEndless
+		case err != nil:
 			return nil, "", err
 		}
 		key, version, _ := identity(obj)
 		switch typ {
 		case watch.Added, watch.Modified:
+			if found[key] == nil {
+				quiet = 0
+			}
 			found[key] = s.filtered(obj)
 		case watch.Deleted:
 			delete(found, key)
@@ -249,13 +280,20 @@ func (s *source) follow(w *frames) error {
 		case err == errEnded && s.ctx.Err() == nil && (any || time.Since(began) >= shortWatch):
 			return nil
 		case err != nil:
+			if bad := (unreadable{}); errors.As(err, &bad) {
+				s.broken(err, "watch")
+			}
 			return err
 		}
 		any = true
 		key, version, _ := identity(obj)
 		switch typ {
 		case watch.Added, watch.Modified:
-			s.change(key, versionNumber(version), obj, false, nil)
+			if s.outlived(key, typ == watch.Added) {
+				s.bookmark(version)
+			} else {
+				s.change(key, versionNumber(version), obj, false, nil)
+			}
 		case watch.Deleted:
 			s.change(key, versionNumber(version), nil, false, nil)
 		case watch.Bookmark:
@@ -303,18 +341,21 @@ type frames struct {
 	cancel  context.CancelFunc
 }
 
-// next waits for an event. It fails with the error that the API server tells, or with errEnded.
+// next waits for an event. It fails with the error that the API server tells, with errEnded, or with unreadable.
 func (f *frames) next() (watch.EventType, map[string]any, error) {
 	var frame struct {
 		Type   watch.EventType `json:"type"`
 		Object any             `json:"object"` // a map would be filled by reflection
 	}
-	if f.decoder.Decode(&frame) != nil {
+	if err := f.decoder.Decode(&frame); err != nil {
+		if syntax, at := kjson.SyntaxErrorOffset(err); syntax {
+			return "", nil, unreadable{fmt.Errorf("an event of the watch is no JSON (byte %d): %w", at, err)}
+		}
 		return "", nil, errEnded
 	}
 	obj, is := frame.Object.(map[string]any)
 	if !is {
-		return "", nil, errEnded
+		return "", nil, unreadable{fmt.Errorf("an event of the watch (type %q) has no object", frame.Type)}
 	}
 	f.idle.Reset(f.patient)
 	if frame.Type == watch.Error {

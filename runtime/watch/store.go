@@ -64,7 +64,7 @@ func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) 
 	version := versionNumber(resourceVersion)
 	s.mu.Lock()
 	force := version < s.position // restored from a backup: versions mean nothing now
-	s.position, s.listed = version, true
+	s.position, s.listed, s.dead = version, true, nil
 	var tell []*subscription
 	for i, c := range s.covered {
 		v := c.view

@@ -45,6 +45,8 @@ type stream struct {
 	cut      context.CancelFunc
 	position uint64 // version up to which the stream has come
 	failed   error
+	// dead are objects that our own writes have deleted, and whose deletion the watch has yet to bring.
+	dead map[objectKey]bool
 }
 
 func (m *Manager) newStream(key streamKey, at *placement) *stream {
@@ -244,6 +246,9 @@ func (s *stream) change(key objectKey, version uint64, obj map[string]any, own b
 	if !own {
 		s.position = max(s.position, version)
 	}
+	if own || obj == nil {
+		delete(s.dead, key)
+	}
 	var tell []*subscription
 	for _, v := range s.views {
 		_, current := v.find(key)
@@ -287,6 +292,9 @@ func (s *stream) gone(key objectKey, cause *effect.Cause, asked time.Time) {
 		if v.over != nil || v.seenSince(key, asked) {
 			continue
 		}
+		if _, current := v.find(key); current != nil {
+			s.bury(key)
+		}
 		version := uint64(0)
 		if v.apart {
 			version = v.queue.gone(key, 0)
@@ -295,6 +303,25 @@ func (s *stream) gone(key objectKey, cause *effect.Cause, asked time.Time) {
 	}
 	s.mu.Unlock()
 	flush(tell)
+}
+
+// bury notes that an object is gone before the watch says so. Called with s.mu held.
+func (s *stream) bury(key objectKey) {
+	if s.dead == nil {
+		s.dead = map[objectKey]bool{}
+	}
+	s.dead[key] = true
+}
+
+// outlived takes in that the watch has brought an object, and says that it is one that we have deleted since: somebody
+// has changed it before. An object that was made anew comes as added.
+func (s *stream) outlived(key objectKey, added bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if added {
+		delete(s.dead, key)
+	}
+	return s.dead[key]
 }
 
 // take takes what the filter has made of one object into a view; out nil means that the
