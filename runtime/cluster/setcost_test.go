@@ -355,6 +355,9 @@ func TestSetWithoutLists(t *testing.T) {
 	}
 	w.want("refused", objects, append(gets, "LIST configmaps", "LIST namespaces/a/configmaps", "LIST namespaces/b/configmaps")...)
 	w.want("known to be refused", objects, gets...)
+	w.later(listAgain)
+	w.want("the right has come", objects, "LIST configmaps")
+	w.want("and stays", objects, "LIST configmaps")
 }
 
 // A process with wider rights has recorded where to list, one without them begins: an apply reads its members by
@@ -385,6 +388,12 @@ func TestSetAfterAProcessThatMightList(t *testing.T) {
 	if err := w.writer.RemoveSets(context.Background(), []string{manager}, w.writer.SetMark()); err == nil || !strings.Contains(err.Error(), "(sets of this hook may have objects there)") {
 		t.Errorf("a removal: %v", err)
 	}
+	w.later(listAgain)
+	refuse(1)
+	w.want("refused once more", objects[:2], "LIST namespaces/a/configmaps", "GET m000", "GET m001")
+	if len(*said) != 1 {
+		t.Errorf("said is %q, want one line", *said)
+	}
 	// The next one knows by name what the one before has made, also what it lists no more.
 	said = narrow()
 	refuse(1)
@@ -395,6 +404,33 @@ func TestSetAfterAProcessThatMightList(t *testing.T) {
 	w.restart()
 	w.want("allowed again", objects[:1], "LIST namespaces/ops/secrets", "LIST namespaces/a/configmaps", "GET m000", "DELETE m003", "PATCH "+record)
 	w.want("as before", objects[:1], "GET m000")
+}
+
+// A right that comes is noticed by the same process: what an earlier one has made goes then.
+func TestSetWhosePlaceMayBeReadLater(t *testing.T) {
+	w := newFarWorld(t)
+	if _, err := w.apply(configMaps(3, "a")...); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.writer.o.Warn = func(string, string) {}
+	record := w.writer.recordOf("starling/web/f").Name
+	w.api.store.FailNext("list", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 1)
+	w.want("refused", configMaps(1, "a"), "LIST namespaces/ops/secrets", "LIST namespaces/a/configmaps", "GET m000", "PATCH "+record)
+	w.later(listAgain)
+	w.want("the right has come", configMaps(1, "a"), "LIST namespaces/a/configmaps", "DELETE m001", "DELETE m002", "PATCH "+record)
+}
+
+// later has a time pass since lists were refused.
+func (w *farWorld) later(d time.Duration) {
+	for p, at := range w.writer.unlisted {
+		w.writer.unlisted[p] = at.Add(-d)
+	}
+	for _, h := range w.writer.hooks {
+		for p, at := range h.refused {
+			h.refused[p] = at.Add(-d)
+		}
+	}
 }
 
 // One that may not be read by its recorded name any more fails nothing either, until it is written.

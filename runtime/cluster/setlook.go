@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,15 +151,17 @@ func (w *Writer) narrow(m Mapping, refs []effect.Ref) []reading {
 func (w *Writer) mayList(m Mapping, namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.unlisted[place{m, namespace}]
+	return time.Since(w.unlisted[place{m, namespace}]) >= listAgain
 }
 
-// refused notes that a list is not allowed, so that nobody asks each time. Rights that come
-// later count after a restart.
+// listAgain is how long a list that was refused is not asked for: rights may come at any time.
+const listAgain = 30 * time.Second
+
+// refused notes that a list is not allowed, so that nobody asks each time.
 func (w *Writer) refused(m Mapping, namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unlisted[place{m, namespace}] = true
+	w.unlisted[place{m, namespace}] = time.Now()
 }
 
 func (w *Writer) readOne(ctx context.Context, ref effect.Ref, see func(effect.Ref, map[string]any, bool)) error {

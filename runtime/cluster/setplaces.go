@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,8 +42,8 @@ type hookSets struct {
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones; true: this process knows what was there before it began.
 	places map[setPlace]bool
-	// refused are places of an earlier process that this one may not read.
-	refused map[setPlace]bool
+	// refused are places of an earlier process that this one may not read, and when it was told so last.
+	refused map[setPlace]time.Time
 	// goes says that the record tells of a set that goes with the hook.
 	goes bool
 	// certain says that the record says just this.
@@ -92,7 +93,7 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	}
 	var unread []setPlace
 	for p, read := range h.places {
-		if !read && (a == nil || !h.refused[p]) {
+		if !read && (a == nil || time.Since(h.refused[p]) >= listAgain) {
 			unread = append(unread, p)
 		}
 	}
@@ -105,13 +106,15 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 			return nil // it may be served again, with its objects
 		}
 		if a != nil && notListed(err) {
-			h.writer.o.Warn(h.manager, fmt.Sprintf("%v; an earlier process was allowed to: what it made there, and sets of this hook list no more, stays until a process with this right begins", err))
+			mu.Lock()
+			defer mu.Unlock()
+			if h.refused[p].IsZero() {
+				h.writer.o.Warn(h.manager, fmt.Sprintf("%v; an earlier process was allowed to: what it made there, and sets of this hook list no more, stays until Starling has this right", err))
+			}
+			h.refused[p] = time.Now()
 			if m, err := h.writer.o.Client.Mapping(ctx, p.APIVersion, p.Kind); err == nil && p.Name == "" {
 				h.writer.refused(m, p.Namespace)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			h.refused[p] = true
 			return nil
 		}
 		if err != nil {
@@ -288,7 +291,7 @@ func (h *hookSets) placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace
 		{ref.APIVersion, ref.Kind, "", ""}, {ref.APIVersion, ref.Kind, ref.Namespace, ""},
 		{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}, {ref.APIVersion, ref.Kind, "", ref.Name},
 	} {
-		if _, is := places[p]; is && !h.refused[p] {
+		if _, is := places[p]; is && h.refused[p].IsZero() {
 			return p, true
 		}
 	}

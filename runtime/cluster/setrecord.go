@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func (w *Writer) readRecords(ctx context.Context) error {
 		_, keeps := annotationsOf(obj)[keepAnnotation]
 		id, named := strings.CutPrefix(name, w.o.Name+"-set-")
 		if name == w.recordOf(of).Name {
-			h := &hookSets{writer: w, manager: of, places: map[setPlace]bool{}, refused: map[setPlace]bool{}, goes: !keeps, certain: true, untidy: true}
+			h := &hookSets{writer: w, manager: of, places: map[setPlace]bool{}, refused: map[setPlace]time.Time{}, goes: !keeps, certain: true, untidy: true}
 			var places []setPlace
 			if h.broken = decodeRecord(obj, placesKey, &places); h.broken != nil {
 				h.broken = fmt.Errorf("%w: delete it, and look for objects that the hook has made and does not list any more: they carry the label %s=%s", h.broken, hookLabel, w.hookID(of))
@@ -100,7 +101,7 @@ func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, relea
 	defer w.mu.Unlock()
 	h = w.hooks[manager]
 	if h == nil {
-		h = &hookSets{writer: w, manager: manager, places: map[setPlace]bool{}, refused: map[setPlace]bool{}, certain: true}
+		h = &hookSets{writer: w, manager: manager, places: map[setPlace]bool{}, refused: map[setPlace]time.Time{}, certain: true}
 		w.hooks[manager] = h
 	}
 	h.users++

@@ -56,8 +56,8 @@ type Writer struct {
 	hooks map[string]*hookSets
 	// old are the sets that an earlier version has recorded, by id.
 	old map[string]*oldSet
-	// unlisted are the lists that were refused.
-	unlisted map[place]bool
+	// unlisted are the lists that were refused, and when.
+	unlisted map[place]time.Time
 	// applied counts the sets that were applied.
 	applied uint64
 }
@@ -79,7 +79,7 @@ func NewWriter(o WriterOptions) *Writer {
 	if o.SideBySide == 0 {
 		o.SideBySide = defaultSideBySide
 	}
-	return &Writer{o: o, sets: map[string]*set{}, unlisted: map[place]bool{}}
+	return &Writer{o: o, sets: map[string]*set{}, unlisted: map[place]time.Time{}}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -99,11 +100,7 @@ func (d *Driver) do(a engine.Action) {
 		d.metrics.hooks.Unpublish(a.Module, a.Hook, a.Key)
 	case engine.DropSets:
 		mark := d.executor.SetMark()
-		d.busy.Go(func() {
-			if err := d.guard(func() error { return d.executor.DropSets(d.work, a, mark) }); err != nil && d.work.Err() == nil {
-				d.log(a.Module, a.Hook).Log(builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
-			}
-		})
+		d.busy.Go(func() { d.dropSets(a, mark) })
 	case engine.RemoveSets:
 		mark := d.executor.SetMark()
 		d.start(func() error { return d.executor.RemoveSets(d.work, a, mark) },
@@ -174,6 +171,23 @@ func (d *Driver) guard(work func() error) (err error) {
 		}
 	}()
 	return work()
+}
+
+// dropSets forgets sets of objects that are gone. It tells of the first failure, and tries again while the process works.
+func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
+	for try := 1; ; try++ {
+		err := d.guard(func() error { return d.executor.DropSets(d.work, a, mark) })
+		if err == nil || d.work.Err() != nil {
+			return
+		}
+		if try == 1 {
+			d.log(a.Module, a.Hook).Log(builtins.LevelWarn, err.Error()+"; tried again until it works", nil)
+		}
+		select {
+		case <-time.After(sendRetry.Delay(try, rand.Float64())):
+		case <-d.work.Done():
+		}
+	}
 }
 
 func (d *Driver) startWatch(a engine.StartWatch) {

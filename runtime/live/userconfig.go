@@ -125,7 +125,7 @@ func (u *userConfig) change(events []watch.Event) {
 		_, was := u.asked[ev.Name]
 		u.set(o)
 		_, is := u.asked[ev.Name]
-		changed := was != is || before.Generation != o.Generation
+		changed := was != is || before.UID != o.UID || before.Generation != o.Generation
 		news = news || changed && (was || is && o.Says)
 	}
 	if news {
