@@ -284,8 +284,12 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 	if err != nil {
 		return nil, err
 	}
-	hold := s.held.Hold(httplimit.Share{Of: "path " + to.decl.Path, Most: maxHeld / 4},
-		httplimit.Share{Of: "module " + to.module, Most: maxHeld / 2}, httplimit.Share{Of: "client " + httplimit.Remote(r), Most: maxHeld / 2})
+	shares := []httplimit.Share{{Of: "path " + to.decl.Path, Most: maxHeld / 4},
+		{Of: "module " + to.module, Most: maxHeld / 2}, {Of: "client " + httplimit.Remote(r), Most: maxHeld / 2}}
+	if to.secret == nil { // anybody can fill these, and senders with a secret need the rest
+		shares = append(shares, httplimit.Share{Of: "public paths of " + to.module, Most: maxHeld / 4})
+	}
+	hold := s.held.Hold(shares...)
 	body, err := s.read(w, r, to, hold)
 	var mark *request
 	if err == nil {

@@ -470,3 +470,36 @@ func TestBodiesCountUntilTheyAreWorkedOn(t *testing.T) {
 		}
 	})
 }
+
+// Anybody may fill the public paths of a module: requests with a signature find room beside them.
+func TestPublicPathsLeaveRoomForSignedOnes(t *testing.T) {
+	public := func(path string) *builtins.ReceiveBinding {
+		return &builtins.ReceiveBinding{Path: path, MaxBytes: maxHeld}
+	}
+	signed := public("/signed")
+	signed.Secret, signed.Signature = ref("token"), builtins.SignatureGitHub
+	w := newWorld(t, public("/a"), public("/b"), signed)
+	event, goOn := make(chan bool), make(chan bool)
+	w.answer = func(in *builtins.Request) (builtins.Response, error) {
+		if in.Binding != "receive-2" {
+			event <- true
+			<-goOn
+		}
+		return builtins.Response{}, nil
+	}
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			if resp, _ := w.do("POST", []string{"/a", "/b"}[i%2], strings.Repeat("x", maxHeld/32)); resp.StatusCode != 200 {
+				event <- false
+			}
+		})
+		<-event // it is at work, or refused
+	}
+	body := strings.Repeat("y", maxHeld/8)
+	if resp, text := w.do("POST", "/signed", body, "X-Hub-Signature-256", "sha256="+hex.EncodeToString(sum(body, token))); resp.StatusCode != 200 {
+		t.Errorf("the signed one: %d, %s", resp.StatusCode, text)
+	}
+	close(goOn)
+	all.Wait()
+}

@@ -4,9 +4,18 @@ import "slices"
 
 // Ask has events wait as work that somebody waits for, with a number as ID.Ask. It is joined
 // with nothing, goes before what was not asked for, and alone: nothing else of the lane is
-// taken meanwhile. It is given back with [Lane.Done], however it has ended.
+// taken meanwhile. It is given back with [Lane.Done], however it has ended. Groups take turns: the first ask of one goes
+// before the second one of another, so that one with many slow asks does not hold up the others.
 func (l *Lane[E]) Ask(id ID, events ...E) {
-	l.asks = append(l.asks, Work[E]{ID: id, Events: events, Attempt: 1})
+	round, rounds := l.Asks(id.Group)+1, map[string]int{}
+	at := slices.IndexFunc(l.asks, func(w Work[E]) bool {
+		rounds[w.ID.Group]++
+		return rounds[w.ID.Group] > round
+	})
+	if at < 0 {
+		at = len(l.asks)
+	}
+	l.asks = slices.Insert(l.asks, at, Work[E]{ID: id, Events: events, Attempt: 1})
 }
 
 // Asks is how many asks wait for a group.

@@ -79,3 +79,31 @@ func TestAsksStayUntilTheyAreDropped(t *testing.T) {
 		t.Errorf("got %v", w)
 	}
 }
+
+// A hundred asks of one group do not go before the first one of another, in whichever order they came.
+func TestGroupsTakeTurnsWithAsks(t *testing.T) {
+	l := newLane()
+	ask := func(group string, n int) {
+		for range n {
+			l.Ask(ID{Group: group, Ask: uint64(len(l.asks) + 1)})
+		}
+	}
+	order := func(n int) (groups string) {
+		for range n {
+			w := next(t, l, t0)
+			groups += w.ID.Group
+			l.Done(w)
+		}
+		return groups
+	}
+	ask("slow", 4)
+	ask("b", 2)
+	if got := order(2); got != "slowb" {
+		t.Errorf("order %s", got)
+	}
+	ask("c", 1)
+	ask("b", 2)
+	if got := order(7); got != "slowbcslowbslowb" {
+		t.Errorf("order %s", got)
+	}
+}
