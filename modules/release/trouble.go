@@ -1,7 +1,10 @@
 package release
 
 import (
+	"bytes"
+	"io"
 	"net/http"
+	"regexp"
 	"sync/atomic"
 
 	"github.com/starling-operator/starling/runtime/lane"
@@ -29,8 +32,28 @@ type troubled struct {
 // RoundTrip passes req on, and looks at the answer.
 func (t *troubled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
-	if err != nil && req.Context().Err() == nil || err == nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
+	if err != nil && req.Context().Err() == nil || err == nil && inTrouble(resp) {
 		t.of.requests.Add(1)
 	}
 	return resp, err
 }
+
+// inTrouble says that an answer is one of a server that is overloaded or fails. A webhook of somebody else that fails is
+// no trouble of the server: it may last, and each try of a release is a revision.
+func inTrouble(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
+		return false
+	}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfError))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	return !ofWebhooks.Match(head)
+}
+
+// mostOfError is how much of an answer is looked at.
+const mostOfError = 4 << 10
+
+// ofWebhooks are the words of the API server for a webhook that does not answer.
+var ofWebhooks = regexp.MustCompile(`failed calling (admission )?webhook |failed to call webhook: |conversion webhook for .* failed: `)

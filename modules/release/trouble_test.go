@@ -21,15 +21,21 @@ func TestTroubleOfTheServerPasses(t *testing.T) {
 		status  int // 0: the connection breaks
 		path    string
 		passing bool
+		says    string
 	}{
-		"fails":           {500, "/configmaps", true},
-		"is away":         {503, "/secrets", true},
-		"is overloaded":   {429, "/configmaps", true},
-		"cuts the line":   {0, "/configmaps", true},
-		"forbids":         {403, "/configmaps", false},
-		"finds it wrong":  {422, "/configmaps", false},
-		"has it already":  {409, "/configmaps", false},
-		"forbids secrets": {403, "/secrets", false},
+		"fails":          {500, "/configmaps", true, "no"},
+		"is away":        {503, "/secrets", true, "no"},
+		"is overloaded":  {429, "/configmaps", true, "no"},
+		"cuts the line":  {0, "/configmaps", true, "no"},
+		"forbids":        {403, "/configmaps", false, "no"},
+		"finds it wrong": {422, "/configmaps", false, "no"},
+		"has it already": {409, "/configmaps", false, "no"},
+		"has a webhook of others that fails": {500, "/configmaps", false,
+			`Internal error occurred: failed calling webhook \"policy.example.org\": failed to call webhook: Post \"https://policy.ns.svc/\": connection refused`},
+		"has a webhook of others that is slow": {504, "/configmaps", false,
+			`Timeout: failed calling webhook \"policy.example.org\": context deadline exceeded`},
+		"has a conversion that fails": {500, "/configmaps", false, `conversion webhook for example.com/v1, Kind=Lamp failed: boom`},
+		"forbids secrets":             {403, "/secrets", false, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newManyFixture(t)
@@ -41,7 +47,7 @@ func TestTroubleOfTheServerPasses(t *testing.T) {
 				case test.status == 0:
 					return nil, io.ErrUnexpectedEOF
 				}
-				body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no"}`
+				body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "` + test.says + `"}`
 				return &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 			})
 			_, err := f.Reconcile(t.Context(), f.target(0, "1", "apps"))
