@@ -197,8 +197,8 @@ func (b *ConvertBinding) First() starlark.Callable {
 }
 
 // Converted returns a function of Starlark that converts all objects of a request
-// and keeps what comes out in response. It takes no arguments. Called this way, the
-// limits of a run are those of the whole request. Of o only the snapshots count.
+// and keeps what comes out in response; when one cannot be converted, of those before it. It takes no arguments. Called
+// this way, the limits of a run are those of the whole request. Of o only the snapshots count.
 func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response) starlark.Callable {
 	return starlark.NewBuiltin("k8s.convert", func(t *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		group, to, _ := strings.Cut(r.To, "/")
@@ -209,14 +209,14 @@ func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response)
 		if len(b.Snapshots) > 0 {
 			c.more = starlark.Tuple{b.snapshots(o)}
 		}
-		out := make([]map[string]any, len(r.Objects))
-		for i, obj := range r.Objects {
-			var err error
-			if out[i], err = c.object(t, obj); err != nil {
+		response.Objects = make([]map[string]any, 0, len(r.Objects))
+		for _, obj := range r.Objects {
+			out, err := c.object(t, obj)
+			if err != nil {
 				return nil, err
 			}
+			response.Objects = append(response.Objects, out)
 		}
-		response.Objects = out
 		return starlark.None, nil
 	})
 }

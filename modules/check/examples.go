@@ -29,7 +29,7 @@ import (
 )
 
 // Controllers are tried on the objects in the examples/ of their module: the simulated API server
-// says whether it would take them, and the children that desired wants for them.
+// says whether it would take them, and the children that desired wants for them. Conversions are tried on them, too.
 
 // exampleManager writes the objects.
 const exampleManager = "starling"
@@ -40,11 +40,11 @@ type example struct {
 	Object map[string]any
 }
 
-// examples tries all controllers.
+// examples tries all controllers and conversions.
 func (c *checker) examples() {
 	definitions := sync.OnceValue(func() digest { return keyOf(c.allDefinitions(), c.kinds.known, c.kinds.complete) })
 	for _, m := range c.modules {
-		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil }) {
+		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil || conversionOf(h) != nil }) {
 			continue
 		}
 		found := c.readExamples(m)
@@ -59,7 +59,9 @@ func (c *checker) examples() {
 			kinds := c.cache.builtins()
 			lookups := c.finds(m, found, kinds)
 			for _, e := range found {
-				c.example(m, e, c.server(kinds), lookups)
+				s := c.server(kinds)
+				c.converted(m, e, s)
+				c.example(m, e, s, lookups)
 			}
 			return slices.Clone(c.findings[before:]), c.ctx.Err() == nil
 		})

@@ -2,16 +2,17 @@ package hook
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// convert answers a conversion request: each object goes through the shortest chain
+// Convert answers a conversion request: each object goes through the shortest chain
 // of functions that leads to the version asked for. The limits are those of one run
 // for all objects.
-func convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked func(binding string)) Result {
+func Convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked func(binding string)) Result {
 	var response builtins.Response
 	subject := ""
 	if len(r.Request.Objects) > 0 {
@@ -25,7 +26,17 @@ func convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked f
 		Subject: subject,
 	})
 	if err != nil {
+		if n := len(response.Objects); n < len(r.Request.Objects) {
+			err = unconverted(err, r.Request, b, n)
+		}
 		return Result{Usage: usage, Err: err}
 	}
 	return Result{Usage: usage, Response: response}
+}
+
+// unconverted names the object on which a conversion has failed, and what is blocked meanwhile.
+func unconverted(err error, r *builtins.Request, b *builtins.ConvertBinding, n int) error {
+	ref := effect.RefOf(r.Objects[n])
+	return fmt.Errorf("%w: %s cannot be converted from %s to %s: until it is, lists and watches of %s fail for everybody, and a namespace with it is not deleted; return something for every object",
+		err, ref, ref.APIVersion, r.To, b.CRD)
 }

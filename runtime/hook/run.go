@@ -190,7 +190,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		phase = binding.Phase()
 	}
 	if phase == builtins.PhaseConvert {
-		return convert(ctx, r, binding.Convert, asked)
+		return Convert(ctx, r, binding.Convert, asked)
 	}
 	run.Request = r.Request
 	wall := r.Hook.Timeout
