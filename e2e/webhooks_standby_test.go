@@ -54,3 +54,29 @@ func TestTheFirstReviewsComeToAStandby(t *testing.T) {
 		return nil
 	})
 }
+
+// A hook that fails in the process that stands by, which alone is asked, is in the status of its Module object, and one
+// Event. Once it succeeds there, the object says so.
+func TestAWebhookThatFailsInAStandby(t *testing.T) {
+	t.Parallel()
+	const module = "failing-guard"
+	ns := shared.Namespace(t)
+	f := withObjects(t, ns, "starling", map[string]string{module + "/module.star": on, module + "/hooks/guard.star": guard}).alone("the API server asks the other one")
+	reviewed := f.labelled()
+	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
+	f.start(led[0], asked[1])
+	f.waitReady()
+	f.waitConfigurations(4)
+	second := (&fixture{t: t, ns: f.ns, name: f.name, modules: f.modules, kube: f.kube, objects: true}).alone("it is one of two")
+	second.start(asked...)
+	second.waitReadyAs(false)
+	for range 20 {
+		f.refused(reviewed, newConfigMap("broken", map[string]string{"broken": "yes"}), "the hook is broken")
+	}
+	f.waitCondition(module, "HooksHealthy", "False", "the hook is broken")
+	f.waitCondition(module, "Ready", "True", "the hook is broken")
+	events, err := shared.Client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Module,reason=HookFailed,involvedObject.name=" + module})
+	if err != nil || len(events.Items) != 1 || !strings.Contains(events.Items[0].Message, "the hook is broken") {
+		t.Errorf("Events: %v, %v", events.Items, err)
+	}
+}

@@ -44,7 +44,8 @@ type answering struct {
 	runs, failures int
 	began          time.Time // of the last run
 	took           time.Duration
-	err            string
+	err            string // of the last run, for the log
+	health         health
 }
 
 func newAnswers() *answers {
@@ -175,11 +176,20 @@ func (a *answers) gone(module, hook string) {
 }
 
 // add adds what is known of a hook to its status.
-func (a *answers) add(s *status.Hook) {
+func (a *answers) add(s *status.Hook, g *generation.Hook) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.hooks[s.ID]
-	if h == nil || h.runs == 0 {
+	if h == nil {
+		return
+	}
+	why := h.health.whyOf(g)
+	if s.LastError == "" && (s.State != status.HookOff || h.health.off) {
+		if s.LastError = why; why != "" && s.State != status.HookRunning {
+			s.State = status.HookFailed
+		}
+	}
+	if h.runs == 0 {
 		return
 	}
 	s.Runs += h.runs
@@ -188,11 +198,7 @@ func (a *answers) add(s *status.Hook) {
 		at := h.began
 		s.LastRun, s.Duration = &at, status.Duration(h.took)
 	}
-	answered := h.review != nil && h.review.Refused == ""
-	switch at := s.State; {
-	case h.err != "" && s.LastError == "" && (at == status.HookOK || at == status.HookQueued || at == status.HookWaiting):
-		s.State, s.LastError = status.HookFailed, h.err
-	case at == status.HookWaiting && answered:
+	if s.State == status.HookWaiting && h.review != nil && h.review.Refused == "" {
 		s.State = status.HookOK
 	}
 }

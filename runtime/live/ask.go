@@ -73,10 +73,12 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 			m.Problems = append(m.Problems, slow)
 		}
 	}
+	gen := d.generation.Load()
 	for i := range out.Hooks {
-		d.addSizes(&out.Hooks[i], s.watches[i])
-		d.answers.add(&out.Hooks[i])
-		if h := &out.Hooks[i]; h.State == status.HookWaiting && isAsked(d.generation.Load().Hook(h.ID)) {
+		h := &out.Hooks[i]
+		d.addSizes(h, s.watches[i])
+		d.answers.add(h, gen.Hook(h.ID))
+		if h.State == status.HookWaiting && isAsked(gen.Hook(h.ID)) {
 			h.Reason = d.o.Webhooks.Unreachable
 		}
 	}

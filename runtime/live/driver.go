@@ -147,7 +147,9 @@ type Driver struct {
 	configSeen atomic.Bool
 	user       *userConfig
 	objects    *modules.Manager
-	repairs    sync.Map // the last *modules.Repair, by module
+	// globalFailing are the global hooks of whose failure an Event has told.
+	globalFailing modules.Failing
+	repairs       sync.Map // the last *modules.Repair, by module
 	// checks has room for the checks of Module objects that go on at once.
 	checks chan struct{}
 

@@ -68,11 +68,18 @@ func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Fact
 		}
 		out[m.Name] = f
 	}
+	var global []status.Hook
 	for _, h := range got.status.Hooks {
+		if d.answers.add(&h, gen.Hook(h.ID)); gen.Global != nil && h.Module == gen.Global.Name {
+			global = append(global, h)
+		}
 		if f, there := out[h.Module]; there {
 			f.Hooks = append(f.Hooks, h)
 			out[h.Module] = f
 		}
+	}
+	if failing := d.globalFailing.News(global); len(failing) > 0 { // there is no Module object of global hooks
+		d.event(d.deployment, effect.Event{Type: "Warning", Reason: modules.HookFailed, Message: "hook " + status.Failing(failing)})
 	}
 	return out, got.status.Ready, got.stays, true
 }

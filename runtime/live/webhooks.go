@@ -73,7 +73,9 @@ func isAsked(h *generation.Hook) bool {
 func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (builtins.Response, error) {
 	var response builtins.Response
 	var err error
-	if h := d.generation.Load().Hook(id); h != nil && converts(h, r.Binding) {
+	h := d.generation.Load().Hook(id)
+	always := h != nil && converts(h, r.Binding)
+	if always {
 		response, err = d.convert(ctx, h, r)
 	} else {
 		response, err = d.review(ctx, id, r)
@@ -81,6 +83,7 @@ func (d *Driver) answer(ctx context.Context, id string, r *builtins.Request) (bu
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = fmt.Errorf("hook %s has not answered in time", id)
 	}
+	d.heard(h, err, always)
 	return response, err
 }
 

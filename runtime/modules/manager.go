@@ -299,6 +299,7 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 		return err
 	}
 	e.status, e.wrote, e.answer, e.moving = s.status, want, textOf(child(answer, "status")), time.Time{}
+	e.failing = s.failing
 	for _, ev := range s.events {
 		ev.UID = s.uid
 		m.o.Event(ref(s.module), ev)

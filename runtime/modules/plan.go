@@ -31,6 +31,8 @@ type entry struct {
 	moving time.Time
 	gone   time.Time
 	retry  lane.Retry // of writes that fail for this object
+	// failing are the hooks that people have been told of; nil: those of whom the process before has told.
+	failing Failing
 
 	// rests says that the object was as it should be for these facts.
 	rests  bool
@@ -50,6 +52,7 @@ type step struct {
 	status    *Status // nil: it is as it should be
 	uid       string  // of the object, for Events
 	events    []effect.Event
+	failing   Failing // the hooks that people know of then
 }
 
 func (s step) idle() bool {
@@ -114,6 +117,7 @@ func (w *world) ofModule(module string, e *entry) (s step, soon bool) {
 	}
 	s.status = statusOf(nameOf(w.instance), f, generation, before, w.now)
 	s.events = eventsOf(shown, s.status)
+	s.eventOfHooks(f.Hooks, e.failing, shown)
 	return s, w.settle(e, &s, o)
 }
 
@@ -172,7 +176,7 @@ func (w *world) settle(e *entry, s *step, o Object) (soon bool) {
 	_, want := s.status.encode()
 	switch {
 	case o.Status == want, e.wrote == want && e.answer == o.Status:
-		e.status, e.moving = s.status, time.Time{}
+		e.status, e.moving, e.failing = s.status, time.Time{}, s.failing
 	case !s.status.moving():
 		e.moving = time.Time{}
 		return false

@@ -207,6 +207,45 @@ func eventsOf(before, after *Status) (out []effect.Event) {
 	return out
 }
 
+// HookFailed is the reason of an Event about hooks that fail.
+const HookFailed = "HookFailed"
+
+// Failing are hooks that fail, by id, of which people have been told.
+type Failing map[string]bool
+
+// News returns the hooks that fail and have not been told of. They count as told from then on.
+func (f *Failing) News(hooks []status.Hook) (fresh []status.Hook) {
+	next := Failing{}
+	for _, h := range hooks {
+		if status.Failing([]status.Hook{h}) == "" {
+			continue
+		}
+		if next[h.ID] = true; !(*f)[h.ID] {
+			fresh = append(fresh, h)
+		}
+	}
+	*f = next
+	return fresh
+}
+
+// eventOfHooks tells of hooks that fail now and did not before, unless another Event of the same change does.
+func (s *step) eventOfHooks(hooks []status.Hook, told Failing, before *Status) {
+	if s.failing = told; told == nil && before != nil {
+		was, is := before.condition("HooksHealthy"), s.status.condition("HooksHealthy")
+		if was != nil && was.Message == is.Message { // by the process before
+			s.failing.News(hooks)
+			return
+		}
+	}
+	ready := s.status.condition("Ready")
+	fresh := slices.DeleteFunc(s.failing.News(hooks), func(h status.Hook) bool {
+		return failed(ready) && strings.Contains(ready.Message, cut(h.LastError))
+	})
+	if text := status.Failing(fresh); text != "" {
+		s.events = append(s.events, effect.Event{Type: "Warning", Reason: HookFailed, Message: "hook " + text})
+	}
+}
+
 func failed(c *metav1.Condition) bool {
 	return c != nil && (c.Reason == "Failed" || c.Reason == "Broken" || c.Reason == "NoModule")
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -57,7 +58,7 @@ func parseConversion(body []byte) (uid string, r *builtins.Request, err error) {
 	return in.Request.UID, &builtins.Request{Objects: in.Request.Objects, To: in.Request.DesiredAPIVersion}, nil
 }
 
-// convert answers a conversion request. An error of the hook is said in the answer,
+// convert answers a conversion request. An error of the hook is said in the answer, too,
 // where the API server quotes it.
 func (s *server) convert(ctx context.Context, to route, body []byte) (result string, answer []byte, err error) {
 	uid, request, err := parseConversion(body)
@@ -67,9 +68,9 @@ func (s *server) convert(ctx context.Context, to route, body []byte) (result str
 	request.Binding = to.binding
 	out := conversionResponse{UID: uid, Result: answerState{Status: "Success"}}
 	result = "converted"
-	response, err := s.answer(ctx, to.hook, request)
-	if err != nil {
-		result, out.Result = "error", answerState{Status: "Failure", Message: "starling: " + err.Error()}
+	response, failed := s.answer(ctx, to.hook, request)
+	if failed != nil {
+		result, out.Result = "error", answerState{Status: "Failure", Message: "starling: " + failed.Error()}
 	} else {
 		out.Objects = response.Objects
 	}
@@ -77,5 +78,5 @@ func (s *server) convert(ctx context.Context, to route, body []byte) (result str
 		out.Objects = []map[string]any{}
 	}
 	answer, err = json.Marshal(conversionAnswer{APIVersion: conversionVersion, Kind: "ConversionReview", Response: out})
-	return result, answer, err
+	return result, answer, cmp.Or(failed, err)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -31,11 +32,18 @@ type forwarder struct {
 	name   string // that its certificate is for
 	roots  atomic.Pointer[x509.CertPool]
 	client *http.Client
+
+	mu sync.Mutex
+	// failed are hooks that fail here, which the one that leads has been asked about, and when.
+	failed map[string]time.Time
 }
+
+// askAgain is how long a hook fails before the one that leads is asked once more.
+const askAgain = 2 * time.Second
 
 // newForwarder makes a forwarder to servers with a certificate for this name.
 func newForwarder(leader func() string, name string) *forwarder {
-	f := &forwarder{leader: leader, name: name}
+	f := &forwarder{leader: leader, name: name, failed: map[string]time.Time{}}
 	f.client = &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: connectWithin}).DialContext, TLSHandshakeTimeout: connectWithin,
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
@@ -76,6 +84,38 @@ func (s *server) elsewhere(r *http.Request) (route, bool) {
 	}
 	leader := s.forwarder.leader()
 	return route{leader: leader, convert: convert}, leader != ""
+}
+
+// news says whether the process that leads shall answer too: its status shows what fails here, until it has answered
+// as well.
+func (f *forwarder) news(hook string, fails bool, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, failing := f.failed[hook]
+	switch {
+	case !fails:
+		delete(f.failed, hook)
+		return failing
+	case now.Sub(at) < askAgain:
+		return false
+	}
+	f.failed[hook] = now
+	return true
+}
+
+// tell has the process that leads answer a request that this one has answered, or has failed to. Its answer counts
+// where there is none.
+func (s *server) tell(ctx context.Context, to route, r *http.Request, data, answer []byte, failed error) ([]byte, error) {
+	there, is := s.elsewhere(r)
+	if !is || errors.As(failed, new(*badRequest)) || !s.forwarder.news(to.hook, failed != nil, time.Now()) {
+		return answer, failed
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultWait)
+	defer cancel()
+	if other, err := s.forward(late, there, r, data); err == nil && failed != nil {
+		return other, nil
+	}
+	return answer, failed
 }
 
 // forward has the process that leads answer a request.

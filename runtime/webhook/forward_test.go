@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,4 +80,58 @@ func TestReviewsThatNeedACertificateAreNotForwarded(t *testing.T) {
 			t.Errorf("%s: %+v, %t", path, to, known)
 		}
 	}
+}
+
+// A hook that fails in a process that stands by is asked in the one that leads, too: so its status shows that. 1,000
+// requests that fail are one there, and it hears once that the hook is well again.
+func TestFailuresOfAStandbyReachTheLeader(t *testing.T) {
+	fails, failsThere := true, true
+	answer := func(fails *bool) Answer {
+		return func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+			if *fails {
+				return builtins.Response{}, errors.New("boom")
+			}
+			return builtins.Response{Denied: &builtins.Denial{Message: "by the hook"}}, nil
+		}
+	}
+	leads, stands := newTestServer(t, answer(&failsThere)), newTestServer(t, answer(&fails))
+	trusted := leads.rotate(time.Now())
+	leader := leads.addr
+	stands.forwarder = newForwarder(func() string { return leader }, "starling.ns.svc")
+	stands.forwarder.trust(trusted.bundle)
+	t.Cleanup(stands.forwarder.client.CloseIdleConnections)
+	c := stands.client(stands.rotate(time.Now()).bundle)
+	ask := func(times, code int, says string) {
+		t.Helper()
+		for range times {
+			if got, text, err := stands.post(c, "/validate/web/a/v", reviewBody); err != nil || got != code || !strings.Contains(text, says) {
+				t.Errorf("%d %s %v, want %d %s", got, text, err, code, says)
+			}
+		}
+	}
+	there := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, o := range leads.seen {
+			got = append(got, o.Result)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the one that leads has answered %q, want %q", got, want)
+		}
+	}
+	ask(20, 500, "boom")
+	there("error")
+	fails, failsThere = false, false
+	ask(20, 200, "by the hook")
+	there("error", "denied")
+
+	// The answer of the one that leads counts where there is none.
+	fails = true
+	ask(1, 200, "by the hook")
+	if last := stands.seen[len(stands.seen)-1]; last.Result != "error" {
+		t.Errorf("here: %+v", last)
+	}
+	leader = "" // this one leads: nobody else is asked
+	ask(1, 500, "boom")
+	there("error", "denied", "denied")
 }

@@ -11,6 +11,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,11 +31,12 @@ const (
 	// maxConversion bounds the body of a conversion request: a whole page of a list
 	// comes at once.
 	maxConversion = 64 << 20
-	// maxParallel is how many requests are worked on at once.
+	// maxParallel is how many requests are worked on at once: of one client address three quarters, of one module an
+	// eighth. The API server has one address, and each Pod that is made may ask one hook.
 	maxParallel = 128
 	// smallBody is what most reviews are smaller than. Bodies have room for themselves up
 	// to here, and past it in the room for large reviews or for conversions: so neither
-	// keeps small ones from being read. One client address may have half of a room.
+	// keeps small ones from being read. One client address may have half of a room, one module a quarter.
 	smallBody       = 1 << 20
 	smallRoom       = 16 << 20
 	reviewRoom      = 32 << 20
@@ -103,8 +105,7 @@ type server struct {
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.
-	small, reviews, conversions *httplimit.Room
-	slots                       chan struct{}
+	small, reviews, conversions, slots *httplimit.Room
 	// clients are the authorities of which clients must show a certificate; nil: anybody
 	// may ask.
 	clients *tlsfiles.Authorities
@@ -118,7 +119,7 @@ type server struct {
 func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
-		slots: make(chan struct{}, maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
+		slots: httplimit.NewRoom(maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
 		lacks: func() {}, patience: certificateWithin}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
@@ -191,6 +192,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	result, body, err := s.handle(ctx, to, w, r)
 	if err != nil {
 		result = "error"
+	}
+	if body == nil {
 		code := http.StatusInternalServerError
 		var bad *badRequest
 		if errors.As(err, &bad) {
@@ -234,10 +237,9 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 	if err != nil {
 		return "", nil, err
 	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
+	slot := s.slots.Hold(httplimit.Share{Of: httplimit.Remote(r), Most: maxParallel * 3 / 4}, httplimit.Share{Of: moduleOf(r), Most: maxParallel / 8})
+	defer slot.Release()
+	if slot.Take(ctx, 1) != nil {
 		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
 	}
 	switch {
@@ -245,9 +247,23 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 		body, err = s.forward(ctx, to, r, data)
 		return "", body, err
 	case to.convert:
-		return s.convert(ctx, to, data)
+		result, body, err = s.convert(ctx, to, data)
+	default:
+		result, body, err = s.review(ctx, to, data)
 	}
-	return s.review(ctx, to, data)
+	if err != nil {
+		result = "error" // here, though the one that leads may have an answer
+	}
+	body, err = s.tell(ctx, to, r, data, body, err)
+	return result, body, err
+}
+
+// moduleOf is the module that a request is for: "/validate/web/…" is for one, with a slash before its name, which no
+// address has.
+func moduleOf(r *http.Request) string {
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	module, _, _ := strings.Cut(path, "/")
+	return "/" + module
 }
 
 // read reads the body. release must be called when the body is no longer used: it gives
@@ -257,9 +273,10 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 	if to.convert {
 		limit, room, bytes = maxConversion, s.conversions, conversionsRoom
 	}
-	from := httplimit.Remote(r)
-	small := s.small.Hold(httplimit.Share{Of: from, Most: smallRoom / 2})
-	large := room.Hold(httplimit.Share{Of: from, Most: bytes / 2})
+	hold := func(room *httplimit.Room, bytes int64) *httplimit.Hold {
+		return room.Hold(httplimit.Share{Of: httplimit.Remote(r), Most: bytes / 2}, httplimit.Share{Of: moduleOf(r), Most: bytes / 4})
+	}
+	small, large := hold(s.small, smallRoom), hold(room, bytes)
 	release = func() { small.Release(); large.Release() }
 	var has int64
 	body, err = httplimit.Body(w, r, httplimit.BodyOptions{

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -242,13 +243,14 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 	if code, text, err := s.post(c, "/validate/web/a/v?timeout=50ms", reviewBody); err != nil || code != 500 || !strings.Contains(text, "deadline exceeded") {
 		t.Errorf("%d %s %v", code, text, err)
 	}
-	for range cap(s.slots) {
-		s.slots <- struct{}{}
+	busy := s.slots.Hold()
+	if err := busy.Try(maxParallel); err != nil {
+		t.Fatal("requests hold on to their slots")
 	}
 	if code, text, err := s.post(c, "/validate/web/a/v?timeout=50ms", reviewBody); err != nil || code != 429 || !strings.Contains(text, "too many") {
 		t.Errorf("%d %s %v", code, text, err)
 	}
-	<-s.slots
+	busy.Release()
 	all := s.conversions.Hold()
 	if err := all.Try(conversionsRoom); err != nil {
 		t.Fatal("requests hold on to their size")
@@ -538,4 +540,41 @@ func TestKubeSystemIsNamed(t *testing.T) {
 			t.Errorf("%v in %s: %v", tt.named, tt.operator, got)
 		}
 	}
+}
+
+// A flood of requests for one module, all from the address of the API server, keeps no other module from answering.
+func TestAFloodForOneModuleStarvesNoOther(t *testing.T) {
+	release := make(chan struct{})
+	began := make(chan string, 1000)
+	s := newTestServer(t, func(ctx context.Context, hook string, _ *builtins.Request) (builtins.Response, error) {
+		began <- hook
+		if hook != "web/a" {
+			return builtins.Response{}, nil
+		}
+		select {
+		case <-release:
+			return builtins.Response{}, nil
+		case <-ctx.Done():
+			return builtins.Response{}, ctx.Err()
+		}
+	})
+	routes := maps.Clone(*s.routes.Load())
+	routes["/validate/other/b/v"] = route{module: "other", hook: "other/b", binding: "v"}
+	s.setRoutes(routes)
+	c := s.client(s.rotate(time.Now()).bundle)
+	var flood sync.WaitGroup
+	body := strings.Replace(reviewBody, `"uid":`, `"x": "`+strings.Repeat("x", 100<<10)+`", "uid":`, 1)
+	for range 4 * maxParallel {
+		flood.Go(func() { _, _, _ = s.post(c, "/validate/web/a/v?timeout=30s", body) })
+	}
+	for range maxParallel / 8 {
+		<-began
+	}
+	for range 20 {
+		if code, text, err := s.post(c, "/validate/other/b/v?timeout=5s", body); err != nil || code != 200 {
+			t.Fatalf("another module: %d %s %v", code, text, err)
+		}
+	}
+	close(release)
+	flood.Wait()
 }
