@@ -192,7 +192,7 @@ func TestChaosOfDrift(t *testing.T) {
 		func() { l.Cut(); s.act(); time.Sleep(time.Second); l.Mend() },
 		func() { f.process.Kill(); s.act() },
 	}
-	// A process that loses its Lease ends, and a kubelet starts it again.
+	// A kubelet starts a process again that was killed.
 	starts := 0
 	revive := func() {
 		if !f.process.Alive() {

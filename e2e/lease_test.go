@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A process that loses the Lease to another one ends, writes nothing any more, and
-// does not take the Lease back.
-func TestLosingTheLeaseEndsTheProcess(t *testing.T) {
+// A process that loses the Lease to another one stands by: it writes nothing any more, does not take the Lease back, and
+// goes on with its work once the Lease is free.
+func TestLosingTheLeaseIsAStepDown(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, trees(mirror("web", on), probe()))
+	f := newFixture(t, trees(mirror("web", on), probe())).alone("somebody else has the Lease meanwhile")
 	f.start()
 	f.waitReady()
 	f.waitRevision(f.ns, "web", 1)
@@ -29,7 +29,11 @@ func TestLosingTheLeaseEndsTheProcess(t *testing.T) {
 		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 		return err // a renewal in between makes it a conflict
 	})
-	f.fails("lease", "another process")
+	f.waitReadyAs(false)
+	f.configure(map[string]string{"web": "text: changed"})
+	f.eventually("it says so", func() error {
+		return holds(f.process.Output(), []string{"another process has taken the lease", "it stands by"})
+	})
 	lease, err := leases.Get(t.Context(), f.name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -38,4 +42,13 @@ func TestLosingTheLeaseEndsTheProcess(t *testing.T) {
 		t.Errorf("the Lease is held by %q", got)
 	}
 	f.waitRevision(f.ns, "web", 1)
+	pid := f.process.PID()
+	f.freeLease()
+	f.waitReady()
+	f.waitRevision(f.ns, "web", 2)
+	f.waitData("web", map[string]string{"text": "changed"})
+	f.probe()
+	if !f.process.Alive() || f.process.PID() != pid {
+		t.Error("it was started anew")
+	}
 }

@@ -56,6 +56,11 @@ func (f *fixture) succeed() {
 	if f.standby == nil || !f.standby.Alive() || f.process.Alive() {
 		return
 	}
+	f.swap()
+}
+
+// swap has the other process be the one that tests ask.
+func (f *fixture) swap() {
 	f.process, f.standby = f.standby, f.process
 	if f.service != nil {
 		slices.Reverse(f.addresses)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,7 +92,6 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 	f.start()
 	f.waitData("web", map[string]string{"text": ""})
 	for n := range 4 {
-		cut := time.Now()
 		l.Cut()
 		f.touch("a", fmt.Sprintf("unseen %d", n))
 		f.touch("a", fmt.Sprintf("a%d", n))
@@ -104,7 +102,7 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 		}
 		shared.Compact(t) // others of this cluster do not notice: the server remembers
 		l.Mend()
-		f.outlived(cut)
+		f.lead()
 		f.waitData("web", map[string]string{"text": fmt.Sprintf([]string{"a%d,b", "a%d"}[n%2], n)})
 	}
 	f.waitReady()

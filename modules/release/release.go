@@ -102,7 +102,6 @@ func New(o Options) (*Manager, error) {
 		o.History = DefaultHistory
 	}
 	m := &Manager{o: o}
-	m.stopped, m.stop = context.WithCancelCause(context.Background())
 
 	config := rest.CopyConfig(o.Config)
 	config.Wrap(m.trouble.wrap)
@@ -139,8 +138,21 @@ func New(o Options) (*Manager, error) {
 	if m.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), httpClient); err != nil {
 		return nil, err
 	}
-	m.records = newRecords(m.stopped, m.core.ConfigMaps(o.Namespace), o.Name+"-releases", o.Instance)
+	m.Begin()
 	return m, nil
+}
+
+// Begin has the manager work again after [Manager.Fence] has returned nil. It knows nothing of any release: another
+// process may have worked on it.
+func (m *Manager) Begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped, m.stop = context.WithCancelCause(context.Background())
+	m.records = newRecords(m.stopped, m.core.ConfigMaps(m.o.Namespace), m.o.Name+"-releases", m.o.Instance)
+	m.glances, m.crds = glances{}, crdMemory{}
+	m.facts.Clear()
+	m.current.Clear()
+	m.kindless.Clear()
 }
 
 // Ref names a release and the module it belongs to.

@@ -308,7 +308,7 @@ func TestFence(t *testing.T) {
 	if err := c.Fence(ctx); err != nil {
 		t.Errorf("fence: %v", err)
 	}
-	if _, err := c.Write(ctx, "", w); !errors.Is(err, ErrFenced) || !strings.HasPrefix(err.Error(), "cannot apply ConfigMap a/x: starling is stopping") {
+	if _, err := c.Write(ctx, "", w); !errors.Is(err, ErrFenced) || !strings.HasPrefix(err.Error(), "cannot apply ConfigMap a/x: starling has lost the lease") {
 		t.Errorf("a write after the fence: %v", err)
 	}
 	if _, err := c.List(ctx, "v1", "ConfigMap", nil, "", ""); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // ErrFenced is returned for a write after [Client.Shut] or [Client.Fence], or past the time of
 // [Client.WritesUntil].
-var ErrFenced = errors.New("starling is stopping and writes nothing any more")
+var ErrFenced = errors.New("starling has lost the lease, or is stopping, and writes nothing any more")
 
 // ErrStandby is returned for a write between [Client.Hold] and the first [Client.WritesUntil].
 var ErrStandby = errors.New("starling stands by and writes nothing before it holds the lease")
@@ -64,29 +64,33 @@ func (f *fence) leave() {
 	}
 }
 
-func (f *fence) close() {
+func (f *fence) close() (idle <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return
+	if !f.closed {
+		f.closed = true
+		if f.active == 0 {
+			close(f.idle)
+		}
 	}
-	f.closed = true
-	if f.active == 0 {
-		close(f.idle)
-	}
+	return f.idle
 }
 
-// Shut stops writing for good: from the moment of the call no mutating request of this
+// Shut stops writing: from the moment of the call no mutating request of this
 // client, of its Config, or of Helm on top of it leaves the process; they fail with
 // [ErrFenced]. Reads and watches go on, and so do writes that are under way.
 func (c *Client) Shut() { c.fence.close() }
 
-// Hold has no mutating request leave the process before the first [Client.WritesUntil]; they fail
-// with [ErrStandby]. Reads and watches go on.
+// Hold has no mutating request leave the process before the next [Client.WritesUntil]; they fail
+// with [ErrStandby]. Reads and watches go on. After [Client.Fence] all that comes from then on is written again: call it
+// once nothing of before can write any more.
 func (c *Client) Hold() {
 	c.fence.mu.Lock()
 	defer c.fence.mu.Unlock()
-	c.fence.held = true
+	c.fence.held, c.fence.until = true, time.Time{}
+	if c.fence.closed && c.fence.active == 0 {
+		c.fence.closed, c.fence.idle = false, make(chan struct{})
+	}
 }
 
 // WritesUntil says until when writes may leave the process, so that one that has been
@@ -102,9 +106,9 @@ func (c *Client) WritesUntil(t time.Time) {
 // answered, or with ctx's error when ctx ends first. After a nil return it is safe to
 // give the Lease back.
 func (c *Client) Fence(ctx context.Context) error {
-	c.Shut()
+	idle := c.fence.close()
 	select {
-	case <-c.fence.idle:
+	case <-idle:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

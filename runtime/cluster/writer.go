@@ -79,7 +79,16 @@ func NewWriter(o WriterOptions) *Writer {
 	if o.SideBySide == 0 {
 		o.SideBySide = defaultSideBySide
 	}
-	return &Writer{o: o, sets: map[string]*set{}, unlisted: map[place]time.Time{}}
+	w := &Writer{o: o}
+	w.Forget()
+	return w
+}
+
+// Forget drops all that is known of sets: another process may have written them.
+func (w *Writer) Forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sets, w.hooks, w.old, w.unlisted = map[string]*set{}, nil, nil, map[place]time.Time{}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are

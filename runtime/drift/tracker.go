@@ -240,6 +240,17 @@ func (t *Tracker) Forget(ref release.Ref) {
 	delete(t.releases, nameOf(ref))
 }
 
+// Reset drops all releases, and ends all watches: another process may work on them from now on.
+func (t *Tracker) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range t.byID {
+		t.o.Stop(id)
+	}
+	t.kinds, t.byID, t.releases, t.modules = map[kindKey]*kind{}, map[string]*kind{}, map[name]*tracked{}, map[string]map[*tracked]bool{}
+	t.ignored.Clear()
+}
+
 // expect notes objects as they were left, and returns them; with all, the release should hold no
 // others.
 func (t *Tracker) expect(r *tracked, seen []release.Object, all bool) (named map[*object]bool) {

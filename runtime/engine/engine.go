@@ -221,9 +221,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 func (e *Engine) start(in Start) {
 	e.gen, e.globals.Stays = in.Generation.Whole(), in.Stays
 	e.adopt(in)
-	if in.Standby {
-		e.numberStandby()
-	}
+	e.number(in)
 	for _, m := range e.all() {
 		e.bar(m.hooks, in.Barred)
 	}

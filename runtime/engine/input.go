@@ -35,6 +35,8 @@ type Start struct {
 	// Standby says that another process holds the Lease: see standby.go. Such an engine
 	// never leads; the one that does begins with another Start.
 	Standby bool
+	// Numbers is the highest that [Engine.Numbers] of earlier engines of the process has said: other ones come.
+	Numbers uint64
 	// Stays is Until of [Stays], from the beginning.
 	Stays string
 }

@@ -24,15 +24,25 @@ import (
 const standsBy = "this starling stands by; the one that holds the lease works"
 
 // standbyNumbers is where the numbers of a standby's actions and watches begin: those of the engine
-// that leads later in the same process must be others.
+// that leads in the same process must be others.
 const standbyNumbers = 1 << 62
 
 // standsBy says that the engine is a standby: its numbers are those of one.
 func (e *Engine) standsBy() bool { return e.ops >= standbyNumbers }
 
-// numberStandby gives the watches of all modules names of the standby's own.
-func (e *Engine) numberStandby() {
-	e.ops = standbyNumbers
+// Numbers is the highest number that the engine has given, as [Start] takes it.
+func (e *Engine) Numbers() uint64 { return e.ops &^ standbyNumbers }
+
+// number gives the watches of all modules names that no other engine of the process has.
+func (e *Engine) number(in Start) {
+	from := in.Numbers
+	if in.Standby {
+		from |= standbyNumbers
+	}
+	if from == 0 {
+		return
+	}
+	e.ops = from
 	for _, m := range e.all() {
 		m.incarnation = e.op()
 	}

@@ -252,3 +252,40 @@ func TestAStandbyIsReadyOnceItCanAnswer(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// No engine of a process gives its watches or actions a name or number that an earlier one has given: late news and answers
+// are for nobody.
+func TestNoNumberComesTwiceInAProcess(t *testing.T) {
+	w := guarded(t)
+	named, most := map[string]int{}, uint64(0)
+	for n := range 6 {
+		e := New(w.opts)
+		start := Start{Generation: w.gen, Installed: slices.Clone(w.installed), Standby: n%2 == 0, Numbers: most / 1000 * 1000}
+		watches := 0
+		for _, a := range append(e.Handle(w.now, start), e.Handle(w.now, Config{State: ConfigPresent})...) {
+			name := ""
+			switch a := a.(type) {
+			case StartWatch:
+				name = a.ID
+				watches++
+			case Evaluate:
+				name = fmt.Sprint(a.Op)
+			case RunHook:
+				name = fmt.Sprint(a.Run)
+			}
+			if before, is := named[name]; is && name != "" {
+				t.Errorf("engine %d names %s, as engine %d did", n, name, before)
+			}
+			named[name] = n
+		}
+		if watches == 0 {
+			t.Errorf("engine %d starts no watch", n)
+		}
+		if n%2 == 1 { // both of a term begin at the same number
+			most = (most/1000 + 1) * 1000
+			if e.Numbers() > most {
+				t.Errorf("engine %d is at %d", n, e.Numbers())
+			}
+		}
+	}
+}

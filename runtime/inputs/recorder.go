@@ -71,6 +71,13 @@ func (r *Recorder) end(err error) {
 
 func (r *Recorder) writes() bool { return r != nil && r.out != nil }
 
+// Next says that the next engine takes the place of the one before: [Recorder.Options] begins it.
+func (r *Recorder) Next() {
+	if r != nil {
+		r.begun, r.now = false, time.Time{}
+	}
+}
+
 // Options returns the options of an engine whose inputs are written down: what their
 // functions return is, too.
 func (r *Recorder) Options(o engine.Options) engine.Options {

@@ -25,7 +25,7 @@ type Again struct {
 	Cut bool
 }
 
-// Replay hands the inputs of a file to a new engine. An error that is no [DifferenceError] says
+// Replay hands the inputs of a file to a new engine, and to one more for each time that the process has led. An error that is no [DifferenceError] says
 // why the file, or a module tree in it, cannot be used.
 func Replay(ctx context.Context, from io.Reader) (again Again, err error) {
 	c, err := record.NewCodec()
@@ -65,7 +65,7 @@ type replay struct {
 }
 
 func (r *replay) entry(ctx context.Context, e *entry) error {
-	if (r.engine == nil) != (e.Head != nil) {
+	if r.engine == nil && e.Head == nil {
 		return errBroken
 	}
 	switch {

@@ -71,13 +71,13 @@ func (a *answers) review(r engine.Review) {
 	h.review, h.next, h.inherited = &r, nil, false
 }
 
-// inherit has all that the engine has said count until another one is sure.
+// inherit has all that the engine has said, and what it has inherited, count until another one is sure.
 func (a *answers) inherit() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.owed, a.late = maps.Clone(a.takes), time.Now().Add(owedFor)
 	for _, h := range a.hooks {
-		h.inherited = h.review != nil
+		h.inherited, h.next = h.review != nil, nil
 	}
 }
 

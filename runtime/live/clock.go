@@ -19,7 +19,7 @@ type clock struct {
 	ahead  time.Duration // of the machine's
 }
 
-// mostAhead is how far the machine's clock may be set back: past it the process ends, and the next one goes by the
+// mostAhead is how far the machine's clock may be set back: past it the engine ends, and the next one goes by the
 // new time.
 const mostAhead = 3 * time.Hour
 
@@ -46,12 +46,19 @@ func (c *clock) now() time.Time {
 	return wall.Add(c.ahead)
 }
 
-// wrong says why this process cannot go by the machine's clock any more; nil: it can.
+// begin has the time be that of the machine: no engine is there that knows another one.
+func (c *clock) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = 0
+}
+
+// wrong says why the engine cannot go by the machine's clock any more; nil: it can.
 func (c *clock) wrong() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ahead <= mostAhead {
 		return nil
 	}
-	return fmt.Errorf("the clock of the machine was set back by %s: this process ends, and the next one goes by the new time", c.ahead.Round(time.Second))
+	return fmt.Errorf("the clock of the machine was set back by %s: the work begins anew, by the new time", c.ahead.Round(time.Second))
 }

@@ -153,22 +153,25 @@ type Driver struct {
 	// checks has room for the checks of Module objects that go on at once.
 	checks chan struct{}
 
-	// work is the context of runs, commits and releases: it ends first.
-	work     context.Context
-	stopWork context.CancelFunc
-	busy     tasks
+	// term is the one under way, terms hands the next one to the loop.
+	term  atomic.Pointer[term]
+	terms chan *term
+	used  uint64 // the highest number of all engines that there were
+	// ends is the context of requests: it ends with the process.
+	ends context.Context
+	quit context.CancelFunc
 	// serve is the context of what the API server asks, serving are its answers: both outlive the Lease.
 	serve       context.Context
 	stopServing context.CancelFunc
 	serving     tasks
-	slots       *slots
-	helmSlots   *helmSlots
+	// answerReviews and keepRecords begin once, and go on until the end.
+	answerReviews, keepRecords func()
+
+	slots     *slots
+	helmSlots *helmSlots
 
 	asks  chan func(*engine.Engine)
 	pulse *pulse
-	lost  chan struct{} // closed once this process must not write any more
-	cause error         // why; set before lost is closed
-	lose  func(error)   // closes lost, once; nothing leaves the process afterwards
 	done  chan struct{} // closed when Run ends
 }
 
@@ -215,7 +218,7 @@ func New(o Options) (*Driver, error) {
 		checks:    make(chan struct{}, 2),
 		pulse:     newPulse(),
 		freed:     make(chan struct{}, 1),
-		lost:      make(chan struct{}),
+		terms:     make(chan *term),
 		done:      make(chan struct{}),
 	}
 	d.engine = d.leading
@@ -226,12 +229,13 @@ func New(o Options) (*Driver, error) {
 		}
 	}}
 	d.findAddresses()
-	var once sync.Once
-	d.lose = func(err error) { once.Do(func() { d.loseNow(err) }) }
+	d.term.Store(newTerm())
+	d.answerReviews = sync.OnceFunc(func() { d.serving.Go(func() { d.webhooks.Run(d.serve) }) })
+	d.keepRecords = sync.OnceFunc(func() { d.serving.Go(func() { d.recorder.Run(d.serve) }) })
 	d.kept = cluster.NewKept(cluster.KeptOptions{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: instance, Conflict: d.lose})
 	d.timer.Stop()
 	d.look.Stop()
-	d.work, d.stopWork = context.WithCancel(context.Background())
+	d.ends, d.quit = context.WithCancel(context.Background())
 	d.serve, d.stopServing = context.WithCancel(context.Background())
 	d.web = httpclient.New(httpclient.Options{UserAgent: "starling/" + o.Version, Proxy: http.ProxyFromEnvironment})
 	d.outbox = newOutbox(outboxOptions{
@@ -293,6 +297,7 @@ func (d *Driver) handle(in engine.Input) {
 		if start.Standby {
 			start.Kept = d.whatIsKept(anyModule) // as it is now: changes come later
 		}
+		start.Numbers = d.term.Load().numbers
 		// With the tree as it is now: it may have changed while the Lease was waited for.
 		start.Generation = d.generation.Load()
 		start.Barred = d.barred(start.Generation)

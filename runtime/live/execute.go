@@ -32,13 +32,13 @@ func (d *Driver) do(a engine.Action) {
 		if a.Request != nil {
 			put = d.inbox.putFirst
 		}
-		d.busy.Go(func() {
-			done.Err = d.guard(func() error { done = d.runHook(d.work, a); return done.Err })
+		d.busy().Go(func() {
+			done.Err = d.guard(func() error { done = d.runHook(d.work(), a); return done.Err })
 			put(done)
 		})
 	case engine.Unhold:
 		done := engine.Unheld{Op: a.Op}
-		d.start(func() (err error) { done.Unwatched, err = d.executor.Unhold(d.work, a); return err },
+		d.start(func() (err error) { done.Unwatched, err = d.executor.Unhold(d.work(), a); return err },
 			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Serve:
 		d.requests.serve(a)
@@ -50,7 +50,7 @@ func (d *Driver) do(a engine.Action) {
 		done := engine.Committed{Run: a.Run}
 		d.start(func() error {
 			return d.traces.commit(a, func() error {
-				return d.told.commit(a, func() error { done = d.executor.Commit(d.work, a); return done.Err })
+				return d.told.commit(a, func() error { done = d.executor.Commit(d.work(), a); return done.Err })
 			})
 		}, func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uncommitted:
@@ -58,20 +58,20 @@ func (d *Driver) do(a engine.Action) {
 		d.metrics.failed(a.Module, a.Hook, a.Allowed)
 	case engine.Save:
 		d.start(func() error {
-			err := d.traces.save(a, func() error { return d.executor.Save(d.work, a) })
+			err := d.traces.save(a, func() error { return d.executor.Save(d.work(), a) })
 			d.told.saved(a, err)
 			return err
 		}, func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
 	case engine.Evaluate:
 		done := engine.Evaluated{Op: a.Op}
-		d.start(func() error { done = d.executor.Evaluate(d.work, a); return done.Err },
+		d.start(func() error { done = d.executor.Evaluate(d.work(), a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
 	case engine.CheckSettings:
 		done := engine.SettingsChecked{Op: a.Op}
-		d.start(func() error { done = d.executor.CheckSettings(d.work, a); return done.Err },
+		d.start(func() error { done = d.executor.CheckSettings(d.work(), a); return done.Err },
 			func(err error) engine.Input { done.Err = err; return done })
 	case engine.ApplyCRDs:
-		d.start(func() error { return d.executor.ApplyCRDs(d.work, a) },
+		d.start(func() error { return d.executor.ApplyCRDs(d.work(), a) },
 			func(err error) engine.Input { return engine.CRDsApplied{Op: a.Op, Err: err} })
 	case engine.Release:
 		done := engine.Released{Op: a.Op}
@@ -100,10 +100,10 @@ func (d *Driver) do(a engine.Action) {
 		d.metrics.hooks.Unpublish(a.Module, a.Hook, a.Key)
 	case engine.DropSets:
 		mark := d.executor.SetMark()
-		d.busy.Go(func() { d.dropSets(a, mark) })
+		d.busy().Go(func() { d.dropSets(a, mark) })
 	case engine.RemoveSets:
 		mark := d.executor.SetMark()
-		d.start(func() error { return d.executor.RemoveSets(d.work, a, mark) },
+		d.start(func() error { return d.executor.RemoveSets(d.work(), a, mark) },
 			func(err error) engine.Input { return engine.SetsRemoved{Op: a.Op, Err: err} })
 	case engine.Wake:
 		d.sleep(a.At)
@@ -158,7 +158,7 @@ func (d *Driver) runHook(ctx context.Context, a engine.RunHook) (done engine.Run
 
 // start does work beside the engine's goroutine and hands its answer over.
 func (d *Driver) start(work func() error, answer func(error) engine.Input) {
-	d.busy.Go(func() { d.inbox.put(answer(d.guard(work))) })
+	d.busy().Go(func() { d.inbox.put(answer(d.guard(work))) })
 }
 
 // guard makes a panic, in Helm for instance, the error of the work that met it: it
@@ -176,8 +176,8 @@ func (d *Driver) guard(work func() error) (err error) {
 // dropSets forgets sets of objects that are gone. It tells of the first failure, and tries again while the process works.
 func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
 	for try := 1; ; try++ {
-		err := d.guard(func() error { return d.executor.DropSets(d.work, a, mark) })
-		if err == nil || d.work.Err() != nil {
+		err := d.guard(func() error { return d.executor.DropSets(d.work(), a, mark) })
+		if err == nil || d.work().Err() != nil {
 			return
 		}
 		if try == 1 {
@@ -185,7 +185,7 @@ func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
 		}
 		select {
 		case <-time.After(sendRetry.Delay(try, rand.Float64())):
-		case <-d.work.Done():
+		case <-d.work().Done():
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
 func (d *Driver) startWatch(a engine.StartWatch) {
 	d.metrics.state.watching(a)
 	d.watching.Store(a.ID, a)
-	d.watches.Start(d.executor.WatchSpec(d.work, a))
+	d.watches.Start(d.executor.WatchSpec(d.serve, a))
 }
 
 // callHook calls a hook, and says how long that has computed.
@@ -225,7 +225,7 @@ func (d *Driver) callHook(ctx context.Context, a engine.RunHook) (engine.RunDone
 }
 
 func (d *Driver) release(a engine.Release) engine.Released {
-	aside, leave, err := d.helmSlots.take(d.work)
+	aside, leave, err := d.helmSlots.take(d.work())
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}
 	}
@@ -244,12 +244,12 @@ func (d *Driver) release(a engine.Release) engine.Released {
 // onWait has an action of Helm tell that it begins to wait, and move aside.
 func (d *Driver) onWait(ref engine.ReleaseRef, aside func(context.Context), what string) context.Context {
 	tell := d.told.waits(ref, what)
-	return release.OnWait(d.work, func(action context.Context) { tell(); aside(action) })
+	return release.OnWait(d.work(), func(action context.Context) { tell(); aside(action) })
 }
 
 // repair puts objects of a release right, and says which were not as they should be.
 func (d *Driver) repair(a engine.Repair) engine.Repaired {
-	aside, leave, err := d.helmSlots.take(d.work)
+	aside, leave, err := d.helmSlots.take(d.work())
 	if err != nil {
 		return engine.Repaired{Op: a.Op, Err: err}
 	}
@@ -269,7 +269,7 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 }
 
 func (d *Driver) uninstall(a engine.Uninstall) error {
-	aside, leave, err := d.helmSlots.take(d.work)
+	aside, leave, err := d.helmSlots.take(d.work())
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,11 @@ import (
 
 func TestAPanicIsAnAnswer(t *testing.T) {
 	d := &Driver{o: Options{Log: zerolog.Nop()}, inbox: newInbox()}
+	d.term.Store(newTerm())
 	answer := func(err error) engine.Input { return engine.Committed{Run: 7, Err: err} }
 	d.start(func() error { panic("boom") }, answer)
 	d.start(func() error { return nil }, answer)
-	<-d.busy.close()
+	<-d.busy().close()
 	var failed, fine int
 	for in, ok := d.inbox.take(); ok; in, ok = d.inbox.take() {
 		switch c := in.(engine.Committed); {

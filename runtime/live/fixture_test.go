@@ -2,10 +2,12 @@ package live
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -40,12 +42,54 @@ type fixture struct {
 	receive   *httpserver.Listener                // nil in a bubble
 	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
 	objects   bool                                // there are Module objects
+	line      *line                               // to the API server
+}
+
+// line is the connection to the API server, which a test may cut.
+type line struct {
+	mu   sync.Mutex
+	up   context.Context // ends as it is cut
+	down context.CancelFunc
+}
+
+func newLine() *line {
+	l := &line{}
+	l.mend()
+	return l
+}
+
+func (l *line) cut() { l.down() }
+
+func (l *line) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up, l.down = context.WithCancel(context.Background())
+}
+
+// carry gives a request an end that comes as the line is cut.
+func (l *line) carry(r *http.Request) (*http.Request, error) {
+	if l == nil { // nobody cuts it
+		return r, nil
+	}
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
+	if up.Err() != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	context.AfterFunc(up, cancel)
+	return r.WithContext(ctx), nil
 }
 
 var builtinKinds = sync.OnceValue(store.NewBuiltins)
 
 // RoundTrip answers the driver's requests.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, err := f.line.carry(r)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := f.transport().RoundTrip(r)
 	if err == nil && f.answered != nil {
 		f.answered(r, resp)
@@ -58,7 +102,7 @@ func (f *fixture) transport() http.RoundTripper { return rest.New(rest.Options{S
 // newFixture makes a driver of the instance ops/starling with these files as its tree.
 func newFixture(t *testing.T, files map[string]string, with ...func(*fixture)) *fixture {
 	t.Helper()
-	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops"}
+	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops", line: newLine()}
 	f.store = store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})
 	f.config = &clientrest.Config{Host: "http://sim", Transport: f}
 	for _, set := range with {

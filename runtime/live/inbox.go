@@ -115,6 +115,13 @@ func (b *inbox) drop(slot string) {
 	}
 }
 
+// clear takes back all that waits.
+func (b *inbox) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.requests, b.queue, b.last = nil, nil, map[string]*entry{}
+}
+
 // putFirst makes an input wait that belongs to a request.
 func (b *inbox) putFirst(in engine.Input) {
 	b.mu.Lock()

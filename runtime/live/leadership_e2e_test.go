@@ -25,7 +25,7 @@ const soon = 4 * time.Minute
 // renewals conflict there, and what is kept is one more fence.
 func TestRealTheftOfTheLease(t *testing.T) {
 	ns := shared.Namespace(t)
-	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), config: shared.Config, namespace: ns}
+	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), config: shared.Config, namespace: ns, line: newLine()}
 	f.driver = f.newDriver(emptyTree)
 	f.start()
 	e2e.Eventually(t, soon, "the driver is ready", func() error {
@@ -38,7 +38,7 @@ func TestRealTheftOfTheLease(t *testing.T) {
 	if err := f.driver.kept.Save(t.Context(), "web", kept); err != nil {
 		t.Fatal(err)
 	}
-	defer f.hang()()
+	release := f.hang()
 	e2e.Eventually(t, soon, "somebody else takes the Lease", func() error {
 		err := f.trySteal()
 		if err != nil && !apierrors.IsConflict(err) {
@@ -46,11 +46,26 @@ func TestRealTheftOfTheLease(t *testing.T) {
 		}
 		return err // a renewal in between makes it a conflict
 	})
-	if err := <-f.ended; !errors.Is(err, errTaken) {
-		t.Errorf("the process ends with %v", err)
+	lost := f.driver.term.Load()
+	if <-lost.lost; !errors.Is(lost.cause, errTaken) {
+		t.Errorf("the Lease is lost by %v", lost.cause)
 	}
-	if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
+	if err := f.write(); !fenced(err) {
 		t.Errorf("a write after the Lease is lost ends with %v", err)
+	}
+	release()
+	e2e.Eventually(t, soon, "the driver stands by", func() error {
+		if f.leads() || f.driver.term.Load() == lost {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := f.write(); !fenced(err) {
+		t.Errorf("a write of one that stands by ends with %v", err)
+	}
+	f.stop()
+	if err := <-f.ended; err != nil {
+		t.Errorf("the process ends with %v", err)
 	}
 	if got := f.holder(); got != "thief" {
 		t.Errorf("the Lease is held by %q", got)

@@ -81,8 +81,13 @@ func (f *fixture) write() error {
 	return err
 }
 
+// fenced says that a write has not left the process.
+func fenced(err error) bool {
+	return errors.Is(err, cluster.ErrFenced) || errors.Is(err, cluster.ErrStandby)
+}
+
 // A Lease that another process has taken is noticed with the next renewal, and fences all
-// writes at once, whatever the loop is at.
+// writes at once, whatever the loop is at. A process whose loop hangs cannot stand by: it ends.
 func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, emptyTree)
@@ -94,11 +99,17 @@ func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 		}
 		f.steal()
 		time.Sleep(times.Retry + time.Second)
-		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
-			t.Errorf("a write after the Lease is lost ends with %v", err)
-		}
-		if err := <-f.ended; !errors.Is(err, errTaken) {
-			t.Errorf("the process ends with %v", err)
+		for ended := false; !ended; {
+			if err := f.write(); !fenced(err) {
+				t.Errorf("a write after the Lease is lost ends with %v", err)
+			}
+			select {
+			case err := <-f.ended:
+				if ended = true; err == nil || !strings.Contains(err.Error(), "at one step") {
+					t.Errorf("the process ends with %v", err)
+				}
+			case <-time.After(time.Second):
+			}
 		}
 		if got := f.holder(); got != "thief" {
 			t.Errorf("the Lease is held by %q", got)
@@ -107,7 +118,7 @@ func TestAStolenLeaseWhileTheLoopIsStuck(t *testing.T) {
 }
 
 // A process may be stopped for so long that another one takes the Lease, works, and gives it back: the first one does
-// not go on by what it has known before that.
+// not go on by what it has known before that. It begins anew.
 func TestALeaseThatAnotherOneHasHadMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, emptyTree)
@@ -122,18 +133,27 @@ func TestALeaseThatAnotherOneHasHadMeanwhile(t *testing.T) {
 		if _, err := f.leases().Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(times.Retry + time.Second)
-		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
+		before := f.driver.term.Load()
+		<-before.lost
+		if err := f.write(); !fenced(err) {
 			t.Errorf("a write ends with %v", err)
 		}
+		if !errors.Is(before.cause, errTaken) {
+			t.Errorf("it was lost by %v", before.cause)
+		}
+		time.Sleep(2 * times.Retry)
+		if err := f.write(); err != nil || !f.leads() || f.holder() != f.driver.identity {
+			t.Errorf("it leads again: %t; a write ends with %v", f.leads(), err)
+		}
 		f.stop()
-		if err := <-f.ended; !errors.Is(err, errTaken) {
+		if err := <-f.ended; err != nil {
 			t.Errorf("the process ends with %v", err)
 		}
 	})
 }
 
-// A write of another process to kept state means that there are two: this one ends.
+// A write of another process to kept state means that there are two: this one steps down, and reads what is kept before it
+// leads again.
 func TestAConflictOfWhatIsKeptEndsTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, emptyTree)
@@ -152,10 +172,25 @@ func TestAConflictOfWhatIsKeptEndsTheLeadership(t *testing.T) {
 		if err := save(f.driver.kept, "3"); !errors.Is(err, cluster.ErrOtherWriter) {
 			t.Errorf("the save ends with %v", err)
 		}
-		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
+		if err := f.write(); !fenced(err) {
 			t.Errorf("a write afterwards ends with %v", err)
 		}
-		if err := <-f.ended; !errors.Is(err, cluster.ErrOtherWriter) {
+		time.Sleep(times.Duration - time.Second)
+		if f.leads() {
+			t.Error("it leads before another process could")
+		}
+		time.Sleep(5 * time.Second)
+		if !f.leads() {
+			t.Error("it does not lead again")
+		}
+		if kept, err := f.driver.kept.Load(t.Context()); err != nil || len(kept["web"]) != 0 && string(kept["web"]["a"]) != "2" {
+			t.Errorf("kept is %q, %v", kept, err)
+		}
+		if err := save(f.driver.kept, "4"); err != nil {
+			t.Error(err)
+		}
+		f.stop()
+		if err := <-f.ended; err != nil {
 			t.Errorf("the process ends with %v", err)
 		}
 	})
@@ -247,7 +282,7 @@ func TestAStopWhileAHookHangs(t *testing.T) {
 		f.waitReady()
 		release := make(chan struct{})
 		defer close(release)
-		f.driver.busy.Go(func() { <-release })
+		f.driver.busy().Go(func() { <-release })
 		began := time.Now()
 		f.stop()
 		if err := <-f.ended; err != nil {

@@ -85,6 +85,8 @@ type leadOptions struct {
 	free <-chan struct{}
 	// renews takes what renews the Lease at once, if it is held; nil: nothing does any more.
 	renews func(now func())
+	// again says that this process has had it before: a refusal may be a passing one.
+	again bool
 	// until is called after each renewal with the time until which nobody else can
 	// have the Lease, and this process has time to stop.
 	until func(time.Time)
@@ -92,10 +94,10 @@ type leadOptions struct {
 
 // errTaken ends the leadership at once: client-go would first try to renew for ten
 // seconds.
-var errTaken = errors.New("another process has taken the lease; this one ends")
+var errTaken = errors.New("another process has taken the lease")
 
 // lead holds the Lease until ctx ends, or until it is lost: then it returns nil or
-// [errTaken]. A process without the right to the Lease gets an error at once: waiting would
+// [errTaken]. A process whose first request of the Lease is refused gets an error at once: waiting would
 // not help. It gives nothing back, because writes may still be under way, see
 // [giveBack]; client-go's own way of doing so would also report a loss only after one
 // more try to reach the API server, when another process may hold the Lease already.
@@ -103,6 +105,7 @@ func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	lock := &watchedLock{Interface: o.lock, lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
+	lock.known.Store(o.again)
 	o.renews(func() { lock.renew(ctx) })
 	defer o.renews(nil)
 	led := sync.OnceFunc(o.led)
@@ -161,7 +164,8 @@ type watchedLock struct {
 	lasts time.Duration                     // after a renewal: then this process has stopped before another one begins
 	end   func(cause error)
 	until func(time.Time)
-	held  atomic.Bool // then a refusal may be a passing one: the renewals go on
+	held  atomic.Bool
+	known atomic.Bool // it was answered once: a refusal may be a passing one, as while an API server begins
 }
 
 // Get reads the Lease. One that was ours and is not any more is lost: another process has it, or has given it back.
@@ -169,6 +173,9 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.known.Store(true)
+	}
 	if err == nil && l.held.Load() && record.HolderIdentity != l.Identity() {
 		l.end(errTaken)
 	}
@@ -205,13 +212,14 @@ func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElect
 	if err == nil {
 		l.last = record
 		l.held.Store(true)
+		l.known.Store(true)
 		l.until(began.Add(l.lasts))
 	}
 	return l.refused(err)
 }
 
 func (l *watchedLock) refused(err error) error {
-	if apierrors.IsForbidden(err) && !l.held.Load() {
+	if apierrors.IsForbidden(err) && !l.known.Load() {
 		l.end(fmt.Errorf("lease %s: %w", l.Describe(), err))
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -15,7 +16,8 @@ import (
 
 // client-go's elector asks for the Lease every now and then: it sees a renewal late, and the end of the Lease as
 // late again. A process that stands by watches the Lease, so it knows when each renewal has come, and asks at
-// the very moment at which the Lease runs out. Until then it need not ask.
+// the very moment at which the Lease runs out. Until then it need not ask. While the API server is away it asks more
+// often than the elector would: it leads again soon after.
 
 // leaseSight is what a watch has shown of the Lease.
 type leaseSight struct {
@@ -25,6 +27,7 @@ type leaseSight struct {
 	mu    sync.Mutex
 	lease *coordinationv1.Lease // nil: there is none, or nothing was shown yet
 	at    time.Time             // when this version was first seen
+	told  bool                  // by the watch, which tells of the next one, too
 	out   *time.Timer           // set while it is held
 	over  bool                  // this process has the Lease
 	tree  string                // that of the process that leads, as it was last shown; "": none was
@@ -50,11 +53,20 @@ func (s *leaseSight) hadNewer(own string) bool {
 	return s.newer && s.tree != own
 }
 
-// sees notes what the watch shows now. A version is seen after it was written, so here the Lease does not run
-// out before it does so for its holder.
-func (s *leaseSight) sees(lease *coordinationv1.Lease) {
+// begin has the sight count again: this process, with that tree, has the Lease no more. Another tree is taken for a newer
+// one.
+func (s *leaseSight) begin(tree string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lease, s.over, s.tree, s.newer = nil, false, tree, false
+}
+
+// sees notes what the watch shows now; not told: what an answer has shown. A version is seen after it was written, so here the Lease does not run
+// out before it does so for its holder.
+func (s *leaseSight) sees(lease *coordinationv1.Lease, told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = s.told && s.lease != nil && lease != nil && s.lease.ResourceVersion == lease.ResourceVersion || told
 	if s.over || s.lease != nil && lease != nil && s.lease.ResourceVersion == lease.ResourceVersion {
 		return
 	}
@@ -63,7 +75,9 @@ func (s *leaseSight) sees(lease *coordinationv1.Lease) {
 	}
 	s.lease, s.at = lease, time.Now()
 	if holderOf(lease) == "" {
-		s.free()
+		if told { // else it is being asked for
+			s.free()
+		}
 		return
 	}
 	s.out = time.AfterFunc(lasts(lease), s.free)
@@ -73,13 +87,13 @@ func (s *leaseSight) sees(lease *coordinationv1.Lease) {
 func (s *leaseSight) shown(retry time.Duration) *coordinationv1.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || holderOf(s.lease) == "" || time.Since(s.at) > min(3*retry, lasts(s.lease)/2) {
+	if s.over || !s.told || holderOf(s.lease) == "" || time.Since(s.at) > min(3*retry, lasts(s.lease)/2) {
 		return nil
 	}
 	return s.lease.DeepCopy()
 }
 
-// ranOut says whether the watch has shown this very version for as long as it lasts.
+// ranOut says whether this very version was seen for as long as it lasts.
 func (s *leaseSight) ranOut(lease *coordinationv1.Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +151,12 @@ func (l *seenLease) Get(ctx context.Context, name string, o metav1.GetOptions) (
 		return lease, nil
 	}
 	lease, err := l.LeaseInterface.Get(ctx, name, o)
-	if err == nil {
+	switch {
+	case err == nil:
+		l.of.sight.sees(lease, false)
 		l.of.heard(lease)
+	case !apierrors.IsNotFound(err):
+		time.AfterFunc(l.of.retry/4, l.of.sight.free)
 	}
 	if err == nil && l.of.sight.ranOut(lease) {
 		lease = lease.DeepCopy()
@@ -179,7 +197,7 @@ func (d *Driver) lookAtLease() {
 		d.hearOf(lease)
 	}
 	d.holder.sees(holderOf(lease))
-	d.sight.sees(lease)
+	d.sight.sees(lease, true)
 }
 
 // hearOf takes in what the process that leads says in the Lease.

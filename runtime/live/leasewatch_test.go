@@ -59,7 +59,7 @@ func TestTheLeaseIsHadAsItRunsOut(t *testing.T) {
 				}
 				if !watched {
 					f.driver.watches.Stop(leaseWatch)
-					f.driver.sight.sees(nil)
+					f.driver.sight.sees(nil, true)
 				}
 				before := asked.Load()
 				renew(20)

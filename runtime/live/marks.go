@@ -296,6 +296,13 @@ func (m *Marks) Clear() error {
 	return errors.Join(append(errs, m.book.close())...)
 }
 
+// yield says that this process has the Lease no more.
+func (m *Marks) yield() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.led = time.Time{}
+}
+
 // Stay has the marks of what goes on stay for the next process: this one ends because
 // something of it hangs.
 func (m *Marks) Stay() {

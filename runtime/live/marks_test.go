@@ -306,7 +306,8 @@ func TestAHangCounts(t *testing.T) {
 	}
 	d.pulse.base = time.Now().Add(-2 * hungAfter)
 	d.pulse.began.Store(1)
-	d.stop(time.Second)
+	d.stop(d.term.Load(), time.Second, 0)
+	d.clearMarks()
 	if err := d.marks.Clear(); err != nil { // as the command does at its end
 		t.Fatal(err)
 	}

@@ -60,16 +60,16 @@ func (d *Driver) arrives(until time.Time) string {
 func (d *Driver) endStays(until string, again func() string) bool {
 	for until != "" {
 		select {
-		case <-d.work.Done():
+		case <-d.work().Done():
 			return false
 		case <-time.After(rolloutEvery):
 		}
-		if now := again(); now != until && d.work.Err() == nil {
+		if now := again(); now != until && d.work().Err() == nil {
 			d.inbox.put(engine.Stays{Until: now})
 			until = now
 		}
 	}
-	return d.work.Err() == nil
+	return d.work().Err() == nil
 }
 
 // rollout says until when the Deployment of this process has pods of older templates, or "". It is "" outside a
@@ -79,7 +79,7 @@ func (d *Driver) rollout() (until string, read bool) {
 	if name == "" {
 		return "", true
 	}
-	ctx, end := context.WithTimeout(d.work, 10*time.Second)
+	ctx, end := context.WithTimeout(d.work(), 10*time.Second)
 	defer end()
 	obj, err := d.o.Client.Get(ctx, effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: d.o.Namespace, Name: name})
 	switch {

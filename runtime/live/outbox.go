@@ -84,9 +84,17 @@ const (
 var sendRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 
 func newOutbox(o outboxOptions) *outbox {
-	b := &outbox{o: o, modules: map[string]*moduleBox{}, stopping: make(chan struct{})}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b := &outbox{o: o}
+	b.begin()
 	return b
+}
+
+// begin has an outbox that is new, or was stopped, take messages.
+func (b *outbox) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.modules, b.closed, b.lost, b.left, b.stopping = map[string]*moduleBox{}, false, 0, 0, make(chan struct{})
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 }
 
 // send takes over the messages of a run.
@@ -306,9 +314,11 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 // messages of the rest are lost, and how many are left to the next process.
 func (b *outbox) stop(ctx context.Context) (lost, left int) {
 	b.mu.Lock()
-	b.closed = true
+	if !b.closed {
+		b.closed = true
+		close(b.stopping)
+	}
 	b.mu.Unlock()
-	close(b.stopping)
 	idle := make(chan struct{})
 	go func() { b.busy.Wait(); close(idle) }()
 	select {

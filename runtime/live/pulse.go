@@ -80,6 +80,11 @@ func (d *Driver) noteReady() {
 	}
 	if now.standby {
 		now.why = "this process stands by; the one that holds the lease knows"
+		if d.inherits && d.begun { // else it is not told of anything yet
+			if whole, _ := d.engine.Answers(); whole {
+				d.endOutgoing()
+			}
+		}
 	} else if now.released, now.why = d.engine.Ready(); now.released {
 		d.endOutgoing()
 		d.holder.becomes(works)

@@ -62,7 +62,7 @@ func (d *Driver) answerReceived(ctx context.Context, in httpserver.Incoming) (bu
 		case <-moved:
 			pause = firstPause
 		case <-next.C:
-		case <-d.work.Done():
+		case <-d.ends.Done():
 			return response, fmt.Errorf("%w: %w", errStopping, httpserver.ErrAway)
 		}
 		next.Stop()
@@ -78,7 +78,7 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	if is.role != waits {
 		response, err = d.Request(ctx, in.Hook, in.Request)
 		if errors.Is(err, errStopping) {
-			err = fmt.Errorf("%w: %w", err, httpserver.ErrAway)
+			return response, d.ends.Err() == nil, fmt.Errorf("%w: %w", err, httpserver.ErrAway) // else it leads no more
 		}
 		return response, (is.role == takesOver || d.answers.owes(moduleOf(in.Hook))) && errors.Is(err, engine.ErrNotReady), err
 	}
@@ -92,7 +92,7 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	to := httpserver.Peer{Name: is.name, Address: at}
 	ctx, end := context.WithDeadline(ctx, late)
 	defer end()
-	defer context.AfterFunc(d.work, end)()
+	defer context.AfterFunc(d.ends, end)()
 	go func() { // an answer of a process that does not lead any more may never come
 		select {
 		case <-moved:

@@ -37,8 +37,8 @@ func (d *Driver) tellOfConfig(message string) {
 // known.
 func (d *Driver) event(about func(context.Context) (effect.Ref, string), e effect.Event) {
 	e.Message = message.Fit(e.Message, maxEventMessage)
-	d.busy.Go(func() {
-		ctx, cancel := context.WithTimeout(d.work, 10*time.Second)
+	d.busy().Go(func() {
+		ctx, cancel := context.WithTimeout(d.work(), 10*time.Second)
 		defer cancel()
 		var ref effect.Ref
 		ref, e.UID = about(ctx)

@@ -24,6 +24,7 @@ func newRequests() *requests { return &requests{waiting: map[uint64]chan engine.
 // longer than ctx.
 func (d *Driver) Request(ctx context.Context, hook string, r *builtins.Request) (builtins.Response, error) {
 	id, answer := d.requests.expect()
+	work := d.work()
 	if err := d.inbox.request(engine.Requested{ID: id, Hook: hook, Request: r}); err != nil {
 		d.requests.forget(id)
 		return builtins.Response{}, err
@@ -34,7 +35,7 @@ func (d *Driver) Request(ctx context.Context, hook string, r *builtins.Request) 
 	case <-ctx.Done():
 		d.requests.forget(id)
 		return builtins.Response{}, ctx.Err()
-	case <-d.work.Done():
+	case <-work.Done():
 		d.requests.forget(id)
 		return builtins.Response{}, errStopping
 	}

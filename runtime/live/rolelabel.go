@@ -26,7 +26,7 @@ func (d *Driver) showRole() {
 	wait := time.Second
 	for told := false; ; told = true {
 		err := d.labelPods(own)
-		if err == nil || d.work.Err() != nil {
+		if err == nil || d.work().Err() != nil {
 			return
 		}
 		if !told {
@@ -36,7 +36,7 @@ func (d *Driver) showRole() {
 			return
 		}
 		select {
-		case <-d.work.Done():
+		case <-d.work().Done():
 			return
 		case <-time.After(wait):
 		}
@@ -47,7 +47,7 @@ func (d *Driver) showRole() {
 // labelPods labels this pod, and takes the label from those of the same Deployment: a process that stands by writes
 // nothing, so one that has led before keeps it.
 func (d *Driver) labelPods(own string) error {
-	ctx, end := context.WithTimeout(d.work, 10*time.Second)
+	ctx, end := context.WithTimeout(d.work(), 10*time.Second)
 	defer end()
 	kind := cluster.Mapping{GVR: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
 	pods := d.o.Client.Dynamic().Resource(kind.GVR).Namespace(d.o.Namespace)

@@ -12,8 +12,8 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// Run holds the Lease and works until ctx ends or the Lease is lost. It returns
-// nil after ctx has ended and all work under way has stopped.
+// Run works until ctx ends: it leads while it has the Lease, and stands by else. It returns nil after all work under way
+// has stopped, and an error when this process must not go on.
 func (d *Driver) Run(ctx context.Context) error {
 	stopReceiving := d.startReceive()
 	defer stopReceiving() // after what waits has been told
@@ -26,33 +26,34 @@ func (d *Driver) Run(ctx context.Context) error {
 		return err
 	}
 	d.o.Client.Hold()
-	led, waits := make(chan struct{}), make(chan struct{})
-	leaseCtx, stopRenewing := context.WithCancel(context.Background())
-	defer stopRenewing()
-	var lease sync.WaitGroup
-	lease.Go(func() {
-		err := lead(leaseCtx, leadOptions{
-			name: d.o.Name, lock: lock, times: d.o.Lease, log: d.o.Log, led: func() { close(led) }, waits: func() { close(waits) },
-			free: d.freed, renews: d.marks.hurry, until: d.o.Client.WritesUntil,
-		})
-		if err == nil {
-			err = errLost
-		}
-		d.lose(err) // here, and not in the loop, which may be at something else
-	})
 	reviewed := make(chan struct{})
 	defer context.AfterFunc(ctx, func() { defer close(reviewed); d.drainReviews() })()
 	looped := make(chan struct{})
-	go func() { defer close(looped); d.loop(ctx, led, waits) }()
+	go func() { defer close(looped); d.loop(ctx) }()
 
-	err = d.supervise(ctx, looped)
+	t := d.term.Load()
+	for {
+		var over bool
+		if err, over = d.supervise(ctx, t, lock, looped); over {
+			break
+		}
+		ended := d.stop(t, d.o.Lease.grace(), endWithin)
+		t.stopRenewing()
+		if t.lease.Wait(); !ended {
+			err = errUnending
+			break
+		}
+		t = d.renew(err)
+	}
+	d.quit()
 	grace := stopGrace
 	if err != nil {
 		grace = d.o.Lease.grace()
 	}
-	clean := d.stop(grace)
-	stopRenewing()
-	lease.Wait()
+	clean := d.stop(t, grace, 0)
+	d.clearMarks()
+	t.stopRenewing()
+	t.lease.Wait()
 	if clean {
 		d.leave(lock)
 	}
@@ -85,59 +86,58 @@ func (d *Driver) endServing() {
 
 // patiently waits for f, but not for one step of a hook, a filter or a file that does not
 // end: nothing is written any more, so nothing is lost with it.
-func patiently(f func()) {
+func patiently(f func()) { within(stopPatience, f) }
+
+// within says whether f has ended within a time.
+func within(patience time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(stopPatience):
+		return true
+	case <-time.After(patience):
+		return false
 	}
 }
 
-var errLost = errors.New("the lease was lost: another process may work now; this one ends")
-
-// loseNow ends the leadership: first of all nothing is written any more.
-func (d *Driver) loseNow(err error) {
-	d.o.Client.Shut()
-	d.stopWork()
-	d.metrics.leader.Set(0)
-	d.cause = err
-	close(d.lost)
-}
-
-// supervise returns once there is nothing more to do: after ctx has ended, or with the
-// reason for which this process must not go on. It does not wait for a loop that hangs.
-func (d *Driver) supervise(ctx context.Context, looped chan struct{}) error {
+// supervise hands a term to the loop, and returns once it has ended, with the reason. Over says that this process ends:
+// ctx has, or it must not go on. It does not wait for a loop that hangs.
+func (d *Driver) supervise(ctx context.Context, t *term, lock resourcelock.Interface, looped chan struct{}) (err error, over bool) {
 	look := time.NewTicker(slowAfter / 3)
 	defer look.Stop()
-	stopping, patience := ctx.Done(), (<-chan time.Time)(nil)
+	next, stopping, patience := d.terms, ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		select {
-		case <-d.lost:
-			return d.cause
-		case <-looped: // after ctx, or because the Lease is lost
-			select {
-			case <-d.lost:
-				return d.cause
-			default:
-				return nil
+		case next <- t:
+			next = nil
+			d.seek(t, lock)
+		case <-t.lost:
+			if ctx.Err() != nil {
+				return nil, true
 			}
+			return t.cause, t.fatal
+		case <-looped: // after ctx
+			return nil, true
 		case <-stopping:
 			stopping, patience = nil, time.After(drainWithin+time.Second)
 		case <-patience:
 			d.o.Log.Warn().Msg("the engine does not end its last step; the process ends without it")
-			return nil
+			return nil, true
 		case <-look.C:
 			if why, hung := d.pulse.hung(); hung {
-				d.lose(errors.New(why))
+				err = errors.New(why)
+				d.end(t, err)
+				return err, true
 			}
 		}
 	}
 }
 
 // loop hands one input after the other to the engine. It is the engine's only goroutine.
-func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
+func (d *Driver) loop(ctx context.Context) {
 	stopping, drained := ctx.Done(), (<-chan struct{})(nil)
+	var led, waits, lost, inputs chan struct{} // none between two terms
+	terms := d.terms                           // nil until the last one has ended
 	step := func(f func()) { d.pulse.step(func() { f(); d.noteReady() }) }
 	for {
 		select {
@@ -145,23 +145,31 @@ func (d *Driver) loop(ctx context.Context, led, waits chan struct{}) {
 			stopping, drained = nil, d.drainReceive()
 		case <-drained:
 			return
-		case <-d.lost:
+		case <-d.done:
 			return
+		case t := <-terms:
+			terms = nil
+			led, waits, lost, inputs = t.led, t.waits, t.lost, d.inbox.signal
+			step(func() { d.enter(t) })
+		case <-lost:
+			led, waits, lost, inputs, terms = nil, nil, nil, nil, d.terms
+			step(d.stepDown)
 		case <-waits:
-			waits = nil
-			step(d.standBy)
+			if waits = nil; !d.standsBy() {
+				step(d.standBy)
+			}
 		case <-led:
 			led, waits = nil, nil
 			d.o.Log.Debug().Msg("holds the lease")
 			d.metrics.leader.Set(1)
 			step(d.takeOver)
-			d.busy.Go(d.beginLeading)
-			d.busy.Go(func() { d.recorder.Run(d.work) })
-			d.busy.Go(d.showRole)
+			d.busy().Go(d.beginLeading)
+			d.keepRecords()
+			d.busy().Go(d.showRole)
 			if d.o.ModuleObjects {
-				d.busy.Go(func() { d.objects.Run(d.work) })
+				d.busy().Go(func() { d.objects.Run(d.work()) })
 			}
-		case <-d.inbox.signal:
+		case <-inputs:
 			if in, ok := d.inbox.take(); ok {
 				step(func() { d.handle(in) })
 			}
@@ -201,12 +209,12 @@ func (d *Driver) begin(read func() (engine.Start, error)) {
 			d.inbox.put(start)
 			return
 		}
-		if d.work.Err() != nil {
+		if d.work().Err() != nil {
 			return
 		}
 		d.o.Log.Error().Err(err).Stringer("next_try", wait).Msg("cannot read what was kept; nothing is done before")
 		select {
-		case <-d.work.Done():
+		case <-d.work().Done():
 			return
 		case <-time.After(wait):
 		}
@@ -219,13 +227,13 @@ func (d *Driver) readStart() (engine.Start, error) {
 	var start engine.Start
 	var keptErr, setsErr error
 	var reads sync.WaitGroup
-	reads.Go(func() { start.Kept, keptErr = d.kept.Load(d.work) })
-	reads.Go(func() { start.Sets, setsErr = d.executor.Sets(d.work) })
-	refs, err := d.releases.Installed(d.work)
+	reads.Go(func() { start.Kept, keptErr = d.kept.Load(d.work()) })
+	reads.Go(func() { start.Sets, setsErr = d.executor.Sets(d.work()) })
+	refs, err := d.releases.Installed(d.work())
 	if err == nil {
 		start.Installed = refsOf(refs)
-		d.busy.Go(func() { // while hooks and watches begin; the next call that asks meets its error
-			_ = d.guard(func() error { d.releases.Expect(d.work, refs); return nil })
+		d.busy().Go(func() { // while hooks and watches begin; the next call that asks meets its error
+			_ = d.guard(func() error { d.releases.Expect(d.work(), refs); return nil })
 		})
 	}
 	reads.Wait()
@@ -240,16 +248,18 @@ func (d *Driver) readStart() (engine.Start, error) {
 	return start, nil
 }
 
-// stop ends all work: no new write leaves the process, what is under way may end
-// within the grace. It returns false when a write may still be under way: then the
-// Lease must run out by itself.
-func (d *Driver) stop(grace time.Duration) (clean bool) {
-	d.webhooks.Yield()
-	d.stopWork()
-	idle := d.busy.close()
-	defer d.metrics.leader.Set(0)
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+// stop ends all work of a term: no new write leaves the process, and what is under way may end within the grace.
+// With patience it waits for all that still runs. It returns false when something of it may still be under way: then
+// the Lease must run out by itself.
+func (d *Driver) stop(t *term, grace, patience time.Duration) (clean bool) {
+	sending, end := context.WithTimeout(context.Background(), grace)
+	defer end()
+	ctx, cancel := context.WithTimeout(context.Background(), max(grace, patience))
 	defer cancel()
+	d.webhooks.Yield()
+	t.stopWork()
+	idle := t.busy.close()
+	defer d.metrics.leader.Set(0)
 	clean = true
 	if err := d.releases.Fence(ctx); err != nil {
 		clean = false
@@ -259,19 +269,25 @@ func (d *Driver) stop(grace time.Duration) (clean bool) {
 		clean = false
 		d.o.Log.Warn().Err(err).Msg("a write did not end in time")
 	}
-	patiently(func() { <-idle })
-	lost, left := d.outbox.stop(ctx)
+	if !within(max(stopPatience, patience), func() { <-idle }) && patience > 0 {
+		clean = false
+	}
+	lost, left := d.outbox.stop(sending)
 	if lost > 0 {
 		d.o.Log.Warn().Int("messages", lost).Msg("messages that have not arrived are lost")
 	}
 	if left > 0 {
-		d.o.Log.Info().Int("messages", left).Msg("messages that have not arrived are sent by the next process")
+		d.o.Log.Info().Int("messages", left).Msg("messages that have not arrived are sent by the next process that leads")
 	}
+	return clean
+}
+
+// clearMarks says that this process ends as it should, unless it hangs.
+func (d *Driver) clearMarks() {
 	if _, hung := d.pulse.hung(); hung {
 		d.marks.Stay() // they say at what
 	}
 	if err := errors.Join(d.marks.Clear(), d.marks.End(d.identity)); err != nil {
 		d.o.Log.Warn().Err(err).Msg("marks of runs stay in --state-dir")
 	}
-	return clean
 }

@@ -17,7 +17,7 @@ import (
 
 // A process that waits for the Lease stands by: it has an engine that answers reviews, and withholds
 // all else. It watches what the process that leads keeps. The Lease comes with another engine, which
-// begins as after a restart; what the first one has said of reviews counts on meanwhile.
+// begins as after a restart, and goes with it; what an engine has said of reviews counts on until the next one is sure.
 
 // The ids of the watches on what is kept, and on the Lease.
 const (
@@ -30,10 +30,12 @@ func (d *Driver) standsBy() bool { return d.engine != d.leading }
 
 // standBy begins to stand by.
 func (d *Driver) standBy() {
-	d.engine = engine.New(d.o.engine())
+	if !d.standsBy() {
+		d.engine = engine.New(d.o.engine())
+	}
 	d.holder.becomes(waits)
 	d.user.again()
-	d.serving.Go(func() { d.webhooks.Run(d.serve) })
+	d.answerReviews()
 	d.watches.Start(watch.Spec{
 		ID: keptWatch, APIVersion: "v1", Kind: "Secret", Namespaces: []string{d.o.Namespace},
 		Labels: effect.InstanceLabel + "=" + d.kept.Instance() + "," + cluster.KeptLabel,
@@ -43,15 +45,14 @@ func (d *Driver) standBy() {
 	})
 }
 
-// takeOver has the engine work that leads. Inputs that wait for the one before it say nothing to this
-// one: it knows no watch and no action of it. The user's config is read anew, but by a process that has the Lease at
+// takeOver has the engine work that leads. The user's config is read anew, but by a process that has the Lease at
 // once. Requests wait for hooks to begin, also in a process that has the Lease before it could stand by: others hand
 // them to it.
 func (d *Driver) takeOver() {
-	d.webhooks.Lead()
+	d.webhooks.Lead(d.work())
 	d.holder.becomes(takesOver)
 	if !d.standsBy() {
-		d.serving.Go(func() { d.webhooks.Run(d.serve) })
+		d.answerReviews()
 		if time.Since(d.since) > d.o.Lease.Retry {
 			d.lookAnew()
 		}
@@ -62,6 +63,15 @@ func (d *Driver) takeOver() {
 	d.served.Store(d.warm)
 	d.watches.Stop(keptWatch)
 	d.watches.Stop(leaseWatch)
+	d.handOver(d.leading)
+	d.busy().Go(d.endOwed)
+	d.lookAnew()
+}
+
+// handOver has another engine work. Inputs that wait for the one before it say nothing to this one: it knows no watch
+// and no action of it.
+func (d *Driver) handOver(to *engine.Engine) {
+	d.used = max(d.used, d.engine.Numbers())
 	d.watching.Range(func(id, _ any) bool {
 		d.outgoing = append(d.outgoing, id.(string))
 		d.watching.Delete(id)
@@ -71,10 +81,8 @@ func (d *Driver) takeOver() {
 	})
 	d.answers.inherit()
 	d.inherits = true
-	d.busy.Go(d.endOwed)
 	d.sleep(time.Time{})
-	d.engine, d.begun = d.leading, false
-	d.lookAnew()
+	d.engine, d.begun = to, false
 }
 
 // lookAnew has the engine that leads go by nothing older than its Lease: what is kept is not, and a watch that
@@ -89,7 +97,7 @@ func (d *Driver) lookAnew() {
 	d.watchConfig()
 }
 
-// endOutgoing ends the watches of the engine that stood by. Those of a module that the one that leads cannot begin yet
+// endOutgoing ends the watches of the engine before this one. Those of a module that this one cannot begin yet
 // go on for a while: reviews of it rest on them.
 func (d *Driver) endOutgoing() {
 	if !d.inherits {
@@ -111,8 +119,8 @@ func (d *Driver) endOwed() {
 	defer late.Stop()
 	select {
 	case <-late.C:
-		_, _ = ask(d.work, d, func(*engine.Engine) bool { return true }) // the look comes after it
-	case <-d.work.Done():
+		_, _ = ask(d.work(), d, func(*engine.Engine) bool { return true }) // the look comes after it
+	case <-d.work().Done():
 	}
 }
 
@@ -132,7 +140,7 @@ func (d *Driver) unanswered() string {
 
 // keptSynced has the engine begin, or takes in what was missed.
 func (d *Driver) keptSynced() {
-	if d.answering.Load() {
+	if d.term.Load().began.Swap(true) {
 		kept := d.whatIsKept(anyModule)
 		for _, m := range d.generation.Load().All() {
 			if _, there := kept[m.Name]; !there {
@@ -144,9 +152,9 @@ func (d *Driver) keptSynced() {
 		}
 		return
 	}
-	d.busy.Go(func() {
+	d.busy().Go(func() {
 		d.begin(func() (engine.Start, error) {
-			refs, err := d.releases.Installed(d.work)
+			refs, err := d.releases.Installed(d.work())
 			if err != nil {
 				return engine.Start{}, fmt.Errorf("release records: %w", err)
 			}

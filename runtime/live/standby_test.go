@@ -42,7 +42,7 @@ hook(check, name = "check", on = [k8s.validate("v1", "Pod", failure_policy = "fa
 // beside is another process of the instance, on the same API server, with the same tree.
 func (f *fixture) beside(files map[string]string) *fixture {
 	f.Helper()
-	other := &fixture{T: f.T, dir: f.TempDir(), ended: make(chan error, 1), namespace: f.namespace, store: f.store, objects: f.objects}
+	other := &fixture{T: f.T, dir: f.TempDir(), ended: make(chan error, 1), namespace: f.namespace, store: f.store, objects: f.objects, line: f.line}
 	other.config = &clientrest.Config{Host: "http://sim", Transport: other}
 	other.driver = other.newDriver(files)
 	return other

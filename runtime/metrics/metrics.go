@@ -194,6 +194,15 @@ func (m *Hooks) Unpublish(module, hook, key string) {
 	}
 }
 
+// Clear takes all away.
+func (m *Hooks) Clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for own := range m.hooks {
+		m.drop(own, func(*series) bool { return true })
+	}
+}
+
 // drop takes series of a hook away. A name that has none left may become something else.
 func (m *Hooks) drop(own hookName, gone func(*series) bool) {
 	for key, s := range m.hooks[own] {

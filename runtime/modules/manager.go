@@ -90,8 +90,9 @@ func (m *Manager) Problem(module string) string {
 	return m.taken[module]
 }
 
-// Run works until ctx ends.
+// Run works until ctx ends. When it is called again it goes by nothing that it knew before.
 func (m *Manager) Run(ctx context.Context) {
+	m.entries, m.last, m.began, m.retry = map[string]*entry{}, "", time.Time{}, lane.Retry{}
 	m.define(ctx)
 	for ctx.Err() == nil {
 		next := m.round(ctx, time.Now())

@@ -80,12 +80,10 @@ func (s *source) pause(err error) {
 		wait = s.m.o.Backoff.Delay(s.failures, rand.Float64())
 		defer func() { s.failed = time.Now() }()
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(s.ctx, wait)
+	defer cancel()
+	s.cuts(cancel) // a renewal does not wait
+	<-ctx.Done()
 }
 
 // round lists, and watches as long as each watch goes on where the one before has ended.

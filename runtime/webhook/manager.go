@@ -69,8 +69,8 @@ type Manager struct {
 	source  source
 	watches *watch.Manager
 	signal  chan struct{}
-	leads   atomic.Bool
-	ready   atomic.Bool // see [Manager.Ready]
+	leads   atomic.Pointer[context.Context] // of what it writes; nil: it does not lead
+	ready   atomic.Bool                     // see [Manager.Ready]
 
 	mu sync.Mutex
 	// served are the hooks that take requests now, by module. A module of which
@@ -227,23 +227,24 @@ func (m *Manager) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var next time.Time
 		bindings := m.bindings()
-		switch leads := m.leads.Load(); {
-		case !leads:
+		leads := m.leads.Load()
+		switch {
+		case leads == nil:
 			m.led = false
 		case !m.led:
-			m.led, m.certs.next = true, time.Time{} // what has fallen due of them is its work now
+			m.led, swept, m.certs.next = true, false, time.Time{} // what has fallen due of them is its work now
 		}
 		switch {
 		case !m.led:
 			next = m.standBy(ctx, bindings)
 		case len(bindings) > 0 || m.o.Always || m.watching:
 			m.watch(bindings)
-			next = m.step(ctx)
+			next = m.step(*leads)
 		case swept:
 			next = m.o.Now().Add(time.Hour)
 		default:
 			m.ready.Store(true) // nobody asks
-			if swept = m.sweep(ctx); !swept {
+			if swept = m.sweep(*leads); !swept {
 				next = m.again(m.o.Now())
 			}
 		}

@@ -126,7 +126,7 @@ func (w *world) run(change ...func(*Options)) {
 		w.prepare(w.manager)
 	}
 	if !w.standby {
-		w.manager.Lead()
+		w.manager.Lead(w.t.Context())
 		if !w.keeps {
 			w.manager.TakeAway()
 		}

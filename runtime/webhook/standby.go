@@ -12,16 +12,16 @@ import (
 // lookForCertificates is how often those that stand by look for certificates that should be there.
 const lookForCertificates = 10 * time.Second
 
-// Lead has the manager write from now on: the Lease is held. [Manager.Serve] says again what modules serve;
+// Lead has the manager write from now on, until ctx ends: the Lease is held. [Manager.Serve] says again what modules serve;
 // requests are answered as before until then. Hooks that the tree lacks stay registered until [Manager.TakeAway].
-func (m *Manager) Lead() {
+func (m *Manager) Lead(ctx context.Context) {
 	m.mu.Lock()
 	m.inherited, m.keeps = map[string]bool{}, true
 	for name := range m.served {
 		m.inherited[name] = true
 	}
 	m.mu.Unlock()
-	m.leads.Store(true)
+	m.leads.Store(&ctx)
 	m.Wake()
 }
 
@@ -33,8 +33,8 @@ func (m *Manager) TakeAway() {
 	m.Wake()
 }
 
-// Yield has the manager write no more: the Lease is given back. It answers on, as one that stands by.
-func (m *Manager) Yield() { m.leads.Store(false) }
+// Yield has the manager write no more: the Lease is lost, or given back. It answers on, as one that stands by.
+func (m *Manager) Yield() { m.leads.Store(nil) }
 
 // Ready says whether the manager has come to answer all that it may be asked.
 func (m *Manager) Ready() bool { return m.ready.Load() }

@@ -106,7 +106,7 @@ func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
 	// The second one leads: mistakes are mended.
 	n := len(writes(w.api))
 	w.api.Remove(registration, kindValidating, "", validating)
-	second.manager.Lead()
+	second.manager.Lead(t.Context())
 	second.serve("web", true) // as it has said before: nothing of it is registered by that alone
 	second.eventually("mended", func() error {
 		for _, name := range second.names() {
