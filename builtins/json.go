@@ -135,22 +135,11 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	if err := checkText(len(text)); err != nil {
 		return nil, err
 	}
-	depth, holders, elements, last := 0, 0, 0, 0
+	n := jsonCounts{keys: make([]int, 1, 64)}
+	last := 0
 	for i, b := range structure(text) {
-		switch b {
-		case '{', '[':
-			if depth++; depth > maxNesting {
-				return nil, fmt.Errorf("nested deeper than %d", maxNesting)
-			}
-			if holders++; holders > maxHolders {
-				return nil, fmt.Errorf("more than %d lists and dicts", maxHolders)
-			}
-		case '}', ']':
-			depth--
-		case ',':
-			if elements++; elements > maxElements {
-				return nil, fmt.Errorf("more than %d elements", maxElements)
-			}
+		if err := n.take(b); err != nil {
+			return nil, err
 		}
 		if longNumber(text[last:i]) {
 			return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
@@ -160,7 +149,7 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	if longNumber(text[last:]) {
 		return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
 	}
-	if err := c.room(elements * elementCost); err != nil {
+	if err := c.room(n.bytes); err != nil {
 		return nil, err
 	}
 	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
@@ -174,14 +163,54 @@ const (
 	// maxHolders is how many lists and dicts JSON text may hold: each takes some
 	// hundred bytes, whatever is in it.
 	maxHolders = 1_000_000
-	// maxElements is how many elements they may have together; each takes elementCost bytes
-	// in a list, which is made anew as it grows.
+	// maxElements is how many elements they may have together.
 	maxElements = 4_000_000
-	elementCost = 48
+	// listBytes and dictBytes are what a list and a dict take, the latter with dictKeys keys; keyCost is for each further
+	// key. elementCost is for a value, and for its place in a list, which is made anew as it grows.
+	listBytes, dictBytes, dictKeys, elementCost = 48, 528, 8, 72
 	// maxDigits is how many digits a number may have: reading it takes time that
 	// grows with the square.
 	maxDigits = 10_000
 )
+
+// jsonCounts is what JSON text makes, as its structural characters say.
+type jsonCounts struct {
+	keys              []int // of the holders that are open; the first one is none
+	holders, elements int
+	bytes             int // of memory
+}
+
+// take counts one structural character.
+func (n *jsonCounts) take(b byte) error {
+	switch b {
+	case '{', '[':
+		n.keys = append(n.keys, 0)
+		n.holders++
+		if n.bytes += listBytes + elementCost; b == '{' {
+			n.bytes += dictBytes - listBytes
+		}
+	case '}', ']':
+		if len(n.keys) > 1 { // else the library says what is wrong
+			n.keys = n.keys[:len(n.keys)-1]
+		}
+	case ',':
+		n.elements++
+		n.bytes += elementCost
+	case ':':
+		if n.keys[len(n.keys)-1]++; n.keys[len(n.keys)-1] > dictKeys {
+			n.bytes += keyCost
+		}
+	}
+	switch {
+	case len(n.keys) > maxNesting+1:
+		return fmt.Errorf("nested deeper than %d", maxNesting)
+	case n.holders > maxHolders:
+		return fmt.Errorf("more than %d lists and dicts", maxHolders)
+	case n.elements > maxElements:
+		return fmt.Errorf("more than %d elements", maxElements)
+	}
+	return nil
+}
 
 // longNumber tells a number that has too many digits from any other text between two
 // structural characters.

@@ -103,7 +103,7 @@ func yamlSize(v any, depth int) int {
 
 func callYAMLDecode(c *call) (starlark.Value, error) {
 	text := c.str("text")
-	if err := checkYAML(text); err != nil {
+	if err := c.room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
 	}
 	docs, err := yamlDocuments(text)
@@ -120,13 +120,14 @@ func callYAMLDecode(c *call) (starlark.Value, error) {
 }
 
 func callYAMLDecodeAll(c *call) (starlark.Value, error) {
-	return decodeYAMLDocuments(c.str("text"))
+	text := c.str("text")
+	if err := c.room(bounded.YAMLBytes([]byte(text))); err != nil {
+		return nil, err
+	}
+	return decodeYAMLDocuments(text)
 }
 
 func decodeYAMLDocuments(text string) (starlark.Value, error) {
-	if err := checkYAML(text); err != nil {
-		return nil, err
-	}
 	docs, err := yamlDocuments(text)
 	if err != nil {
 		return nil, err
@@ -144,15 +145,11 @@ func decodeYAMLDocuments(text string) (starlark.Value, error) {
 	return starlark.NewList(out), nil
 }
 
-func checkYAML(text string) error {
-	if len(text) > maxYAML {
-		return fmt.Errorf("the text is larger than %d MiB", maxYAML>>20)
-	}
-	return nil
-}
-
 // yamlDocuments splits text at its --- lines and leaves out what is blank.
 func yamlDocuments(text string) ([][]byte, error) {
+	if len(text) > maxYAML {
+		return nil, fmt.Errorf("the text is larger than %d MiB", maxYAML>>20)
+	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	var docs [][]byte
 	for {

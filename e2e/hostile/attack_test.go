@@ -105,6 +105,28 @@ func TestThreeComprehensions(t *testing.T) {
 	)
 }
 
+// decodes are hooks and runs side by side that read texts of which each byte makes dozens.
+var decodes = []attack{
+	hook("json-dicts", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 900000 + \"0]\"))", "of memory, the limit of one run"),
+	hook("json-dicts-kept", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 90000 + \"0]\"))", "of memory, the limit of one run"),
+	hook("json-values", "json.decode(\"[\" + \"1.5,\" * 3900000 + \"0]\")", "of memory, the limit of one run"),
+	hook("json-keys", "json.decode(\"{\" + \",\".join(['\"k%d\":1' % i for i in range(2000000)]) + \"}\")", "of memory, the limit of one run"),
+	hook("yaml-values", "all = []\n    for i in range(1000):\n        all.append(yaml.decode(\"- a\\n\" * 190000))", "of memory, the limit of one run"),
+	decodesEach("decode-values", "json.decode(\"[\" + \"1.5,\" * 3900000 + \"0]\")"),
+	decodesEach("decode-fewer", "json.decode(\"[\" + \"1.5,\" * 2500000 + \"0]\")"),
+	decodesEach("decode-mixed", "json.decode(\"[\" + \"{},\" * 900000 + \"1.5,\" * 3000000 + \"0]\")"),
+	decodesEach("decode-dicts", "json.decode(\"[\" + \"{},\" * 400000 + \"0]\")"),
+}
+
+// decodesEach reads a text for each of four objects, side by side.
+func decodesEach(name, text string) attack {
+	return attack{name: name, objects: small(4), files: map[string]string{"hooks/a.star": "def run(ctx):\n    all = " + text + "\n    print(len(all))\n\n" +
+		"hook(run, for_each = \"all\", parallel = 4, on = [k8s.watch(\"v1\", \"ConfigMap\", name = \"all\", namespaces = [\"$NS\"], object_names = [\"small-%d\" % i for i in range(4)])])\n"}}
+}
+
+// Bytes are asked for before they are taken, from one budget of the process.
+func TestDecodesSideBySide(t *testing.T) { underAttack(t, decodes...) }
+
 func threeBombs(t *testing.T, bombs ...attack) {
 	a := newArena(t)
 	a.start()
@@ -136,7 +158,7 @@ func (a attack) tree() map[string]string {
 
 // limits are those that may stop any run: whose memory it is cannot be told, see
 // script.Governor, and a machine with much else to do may let the time limit come first.
-var limits = []string{"MiB of memory, the limit of one run", "the time limit of one run", "an earlier run has passed its time limit"}
+var limits = []string{"MiB of memory, the limit of one run", "the process has no room for", "the time limit of one run", "an earlier run has passed its time limit"}
 
 // hook returns an attack by one hook that runs at the start: the body of its function, in
 // which grow(n, x, step) calls step n times.

@@ -20,6 +20,8 @@ const (
 	// characters that begin or end one; see [yamlMarks]. A value takes some hundred
 	// bytes of memory for each byte of text.
 	maxYAMLMarks = 400_000
+	// markBytes is about how much memory such a character makes: a node, and the value made of it.
+	markBytes = 250
 	// maxYAMLValues is how many values a text may make, aliases followed.
 	maxYAMLValues = 400_000
 	// maxYAMLBytes is how much text they may hold together.
@@ -103,6 +105,9 @@ func YAMLDocuments(text []byte) ([][]byte, error) {
 		docs = append(docs, doc)
 	}
 }
+
+// YAMLBytes is about how much memory a parser takes for a text.
+func YAMLBytes(text []byte) int { return yamlMarks(text)*markBytes + len(text) }
 
 // yamlMarks counts what can begin a value, weighed by the memory that it takes at most.
 // Maps take most; one begins with a brace, or with a colon whose line ends soon.

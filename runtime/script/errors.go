@@ -155,7 +155,7 @@ func position(file string, line, col int) string {
 // LimitError says that a run was stopped because it went over one of its
 // [Limits].
 type LimitError struct {
-	// Limit is "steps", "time" or "memory".
+	// Limit is "steps", "time", "memory" or "room".
 	Limit string
 	// Max is the limit in people's words: "50000000 steps", "30s", "256 MiB".
 	Max string
@@ -166,6 +166,7 @@ const (
 	LimitSteps  = "steps"
 	LimitTime   = "time"
 	LimitMemory = "memory"
+	LimitRoom   = "room"
 )
 
 // Error says which limit it was and what to look at.
@@ -175,6 +176,8 @@ func (e *LimitError) Error() string {
 		return "stopped after " + e.Max + ", the limit of one run: does a loop go over too much?"
 	case LimitTime:
 		return "stopped after " + e.Max + ", the time limit of one run"
+	case LimitRoom:
+		return "stopped: the process has no room for " + e.Max + " beside what is in its memory already"
 	default:
 		return "stopped: it used more than " + e.Max + " of memory, the limit of one run"
 	}
@@ -193,6 +196,10 @@ func memoryLimit(max int64) *LimitError {
 		return &LimitError{Limit: LimitMemory, Max: fmt.Sprintf("%d MiB", max>>20)}
 	}
 	return &LimitError{Limit: LimitMemory, Max: fmt.Sprintf("%d bytes", max)}
+}
+
+func roomLimit(bytes uint64) *LimitError {
+	return &LimitError{Limit: LimitRoom, Max: fmt.Sprintf("%d MiB more", bytes>>20)}
 }
 
 // PanicError is a panic during a run, by a builtin or the interpreter. It is an

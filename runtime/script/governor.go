@@ -22,6 +22,7 @@ import (
 // of a process. It is safe for concurrent use.
 type Governor struct {
 	soft uint64
+	hard uint64
 	read func() uint64
 	gc   func()
 	give func() // gives memory back to the system
@@ -44,6 +45,9 @@ type GovernorOptions struct {
 	// Soft is the heap in bytes past which runs go one at a time; 0 means
 	// 512 MiB, or two fifths of the runtime's memory limit where that is less.
 	Soft uint64
+	// Hard is the heap in bytes that no operation which says what it takes may pass; 0 means three quarters of the
+	// runtime's memory limit.
+	Hard uint64
 	// Read returns the bytes of live and unswept heap objects; nil reads the Go
 	// runtime's metric.
 	Read func() uint64
@@ -66,9 +70,12 @@ const (
 
 // NewGovernor returns a governor that watches the heap of this process.
 func NewGovernor(o GovernorOptions) *Governor {
-	g := &Governor{soft: o.Soft, read: o.Read, gc: o.GC, give: o.Give, active: make(map[*share]struct{})}
+	g := &Governor{soft: o.Soft, hard: o.Hard, read: o.Read, gc: o.GC, give: o.Give, active: make(map[*share]struct{})}
 	if g.soft == 0 {
-		g.soft = min(defaultSoft, memory()*2/5)
+		g.soft = min(defaultSoft, memory()/5*2)
+	}
+	if g.hard == 0 {
+		g.hard = memory() / 4 * 3
 	}
 	if g.give == nil {
 		g.give = debug.FreeOSMemory
@@ -249,23 +256,25 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 		return nil
 	}
 	s.settle()
-	now := s.g.sample() + more
+	now := s.g.sample()
 	overdue := false
 	if s.holds {
 		s.holds, overdue = s.g.turns.checkpoint(s)
 	}
-	since, limit := s.seen.Load(), s.limit
+	since, limit, all := s.seen.Load()+uint64(s.g.pending.Load()), s.limit, uint64(0) // what others are about to take is theirs
 	if s.holds {
-		since, limit = s.base, s.limit-s.taken
+		since, limit, all = s.base, s.limit-s.taken, more
 	}
-	if over(now, since, limit) {
+	passes := func() bool { return over(now+all, since, limit) || int64(more) > limit }
+	if passes() {
 		// The sample may count garbage, so it is collected first.
 		s.g.gc()
-		if now = s.g.sample() + more; over(now, since, limit) {
+		if now = s.g.sample(); passes() {
 			s.g.stopped()
 			return memoryLimit(s.limit)
 		}
 	}
+	now += more
 	if overdue {
 		if s.taken += max(int64(now)-int64(since), 0); s.taken > s.limit/turnShare {
 			return errTurn()
@@ -276,9 +285,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 	switch {
 	case now < s.g.soft:
 		s.release()
-	case !s.holds && s.wait(ctx, pause):
-		s.g.gc()
-		s.base = s.g.sample()
+	case !s.holds && s.fits(ctx, pause, more):
 		s.seen.Store(s.base + more)
 		if s.base+more < s.g.soft {
 			s.release() // the run that filled the heap is gone
@@ -286,9 +293,48 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 			return memoryLimit(s.limit)
 		}
 	}
+	if s.holds && more > 0 && s.g.sample()+more > s.g.hard {
+		if s.g.gc(); s.g.sample()+more > s.g.hard {
+			s.g.stopped()
+			return roomLimit(more)
+		}
+	}
 	s.asked = int64(more)
 	s.g.pending.Add(s.asked)
 	return nil
+}
+
+// fits takes the turn, and gives it back for others as long as there is no room for so many bytes beside what they have.
+// It returns false when ctx ended first. With the turn and without the room the run is alone, or has waited long enough.
+func (s *share) fits(ctx context.Context, pause func() (resume func()), more uint64) bool {
+	for waited := time.Duration(0); s.wait(ctx, pause); waited += sampleEvery {
+		s.g.gc()
+		s.base = s.g.sample()
+		if more == 0 || s.base+more <= s.g.hard || waited >= turnFor || s.g.alone() {
+			return true
+		}
+		s.release()
+		s.rest(ctx, pause)
+	}
+	return false
+}
+
+// rest has a run wait for a moment without its turn.
+func (s *share) rest(ctx context.Context, pause func() (resume func())) {
+	s.paused.Store(true)
+	defer s.paused.Store(false)
+	defer pause()()
+	select {
+	case <-time.After(sampleEvery):
+	case <-ctx.Done():
+	}
+}
+
+// alone says that one run is under way.
+func (g *Governor) alone() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.active) == 1
 }
 
 // wait takes the turn; false when ctx ended first.

@@ -153,6 +153,49 @@ func TestWaitEndsWithContext(t *testing.T) {
 	})
 }
 
+// Two runs ask for more than both can have: the second one waits until the first one has ended, and holds nothing meanwhile.
+// One that never fits is refused with its reason, and not by the kernel.
+func TestBytesAreAskedForBeforeTheyAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		heap := &fakeHeap{}
+		o := heap.options()
+		o.Soft, o.Hard = 100*mib, 300*mib
+		g := NewGovernor(o)
+		var most atomic.Uint64
+		decode := func(bytes uint64) error {
+			ctx := t.Context()
+			s := &share{g: g, limit: 256 * mib, cancel: func(error) {}}
+			s.enter()
+			defer s.leave()
+			err := s.check(ctx, func() func() { return func() {} }, bytes)
+			if err == nil {
+				most.Store(max(most.Load(), heap.live.Add(bytes)))
+				time.Sleep(time.Second)
+				heap.live.Add(-bytes)
+			}
+			return err
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := decode(180 * mib); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := most.Load(); got != 180*mib {
+			t.Errorf("at most %d MiB were in use, want 180", got/mib)
+		}
+		heap.live.Store(200 * mib) // of others, for good
+		var l *LimitError
+		if err := decode(180 * mib); !errors.As(err, &l) || l.Limit != LimitRoom {
+			t.Errorf("got %v, want that there is no room", err)
+		}
+	})
+}
+
 // TestSilentGrowth: a run that grows without reaching a checkpoint is cancelled
 // by the sampler; one that waits while nothing grows is not.
 func TestSilentGrowth(t *testing.T) {
