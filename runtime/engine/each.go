@@ -82,7 +82,6 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 		for _, s := range h.subjects.All() {
 			e.add(h, s, lane.Unordered, events...)
 		}
-		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 		return
 	}
 	ev := events[0]
@@ -90,7 +89,6 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	for _, key := range wakes.Keys {
 		if s := h.subjects.At(key); s != nil { // else nobody has this key
 			e.add(h, s, lane.Unordered, ev)
-			h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 		}
 	}
 }
@@ -141,7 +139,6 @@ func (e *Engine) observeObject(h *hook, o Object) *subjects.Subject {
 		return nil
 	case subjects.Leaves:
 		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
-		h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 	}
 	return s
 }
@@ -159,7 +156,6 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 			continue
 		}
 		e.add(h, s, lane.Unordered, ev)
-		h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 	}
 	e.touch(h.module)
 }
@@ -177,7 +173,6 @@ func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 		e.dropObject(h, s)
 	default:
 		e.add(h, s, lane.Unordered, ev)
-		h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 	}
 }
 

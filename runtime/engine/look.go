@@ -53,7 +53,6 @@ func (e *Engine) moved(h *hook, watch string, places []string, events ...builtin
 	for _, key := range h.lookups.Move(watch, places, e.ops, e.running(h)) {
 		if s := h.subjects.At(key); s != nil {
 			e.add(h, s, lane.Unordered, events...)
-			h.lane.RetrySoon(work(s), h.gen.Retry.Min)
 		}
 	}
 }

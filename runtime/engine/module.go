@@ -140,7 +140,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	l := m.queues[name]
 	if l == nil {
-		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Parallel: m.parallel})
+		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Parallel: m.parallel, Pause: m.pause})
 		m.queues[name] = l
 		m.lanes = append(m.lanes, l)
 	}
@@ -153,6 +153,14 @@ func (m *module) parallel(hook string) int {
 		return h.gen.Parallel
 	}
 	return 1
+}
+
+// pause is the least time between tries of a hook that fails.
+func (m *module) pause(hook string) time.Duration {
+	if h := m.byKey[hook]; h != nil {
+		return h.gen.Retry.Min
+	}
+	return 0
 }
 
 func (m *module) ref(operator string) ReleaseRef {

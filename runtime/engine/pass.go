@@ -90,7 +90,6 @@ func (e *Engine) queueStage(m *module, stage builtins.Stage, always bool) map[st
 	for _, h := range m.hooks {
 		if b := h.stage(stage); b != nil && (b.Always || !always) {
 			e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(stage), Binding: string(stage), Cause: m.pass.Cause()})
-			h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
 			waiting[h.gen.ID] = true
 		}
 	}

@@ -21,9 +21,6 @@ func (e *Engine) tick() {
 		case m.byKey[id.Group] != nil:
 			h := m.byKey[id.Group]
 			e.add(h, h.subjects.At(id.Key), lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
-			if h.gen.Controller != nil { // a time has come for which it may have failed
-				h.lane.RetrySoon(id, h.gen.Retry.Min)
-			}
 			e.touch(m)
 		}
 	}

@@ -35,9 +35,10 @@ type world struct {
 	gone      []string
 	runs      []string // "web/a startup,sync"
 	writes    int
-	cause     *effect.Cause // of the last commit
-	early     func()        // is called before the answer to a commit
-	told      func(Action)  // is called with each action
+	cause     *effect.Cause     // of the last commit
+	early     func()            // is called before the answer to a commit
+	told      func(Action)      // is called with each action
+	stop      func(Action) bool // says which actions stay under way; nil: none do
 	revision  map[string]int
 	last      map[string]string
 	metrics   map[string]float64
@@ -228,6 +229,9 @@ func (w *world) advance(d time.Duration) {
 func (w *world) carryOut(a Action) Input {
 	if w.told != nil {
 		w.told(a)
+	}
+	if w.stop != nil && w.stop(a) {
+		return nil
 	}
 	switch a := a.(type) {
 	case Adopted:

@@ -49,6 +49,8 @@ type Retry struct {
 	At time.Time
 	// Err says why the last try has failed; "" when nothing has.
 	Err string
+	// news: something has changed since the last try began, as far as is known.
+	news bool
 }
 
 // Failed notes one more failure. Jitter is that of [Backoff.Delay].
@@ -58,15 +60,19 @@ func (r *Retry) Failed(now time.Time, err error, b Backoff, jitter float64) {
 	}
 	r.Attempt++
 	r.Err = err.Error()
+	if r.news {
+		b.Max, r.news = min(b.Max, b.Min), false
+	}
 	r.At = now.Add(b.Delay(r.Attempt, jitter))
 }
 
 // Waits says that it is not yet time for the next try.
 func (r Retry) Waits(now time.Time) bool { return r.At.After(now) }
 
-// Soon has the next try wait no longer than until that time.
+// Soon has the next try wait no longer than until that time, because something has changed. When a try
+// is under way, and fails, the next one waits as after a first failure.
 func (r *Retry) Soon(at time.Time) {
-	if r.At.After(at) {
+	if r.news = !r.At.After(at); !r.news {
 		r.At = at
 	}
 }

@@ -25,6 +25,7 @@ type item[E any] struct {
 	awaitsChange bool      // failed for good: only news bring it back
 	attempt      int       // failures in a row
 	lastRun      time.Time
+	soon         time.Time // of what is taken: when the next try comes if it fails; zero: by its backoff
 
 	in *queue[E] // where it waits, or nil
 	at int       // its index there

@@ -37,6 +37,9 @@ type Options[E any] struct {
 	// Parallel says how many pieces of work of a group may be taken at a time.
 	// Nil means one.
 	Parallel func(group string) int
+	// Pause is the least time from the beginning of a try that has failed to the next one, once
+	// there are events that came after it began. Nil means none.
+	Pause func(group string) time.Duration
 }
 
 // Lane is the line of work of one module. Work that is taken at a time is of one group. Each
@@ -65,11 +68,16 @@ func New[E any](o Options[E]) *Lane[E] {
 	if o.Parallel == nil {
 		o.Parallel = func(string) int { return 1 }
 	}
+	if o.Pause == nil {
+		o.Pause = func(string) time.Duration { return 0 }
+	}
 	return &Lane[E]{o: o, groups: map[string]*group[E]{}, taken: map[ID]bool{}}
 }
 
 // Add makes events wait, joined with those that already wait for the same. Order puts
-// a first attempt before those with a higher order.
+// a first attempt before those with a higher order. Work that has failed, or fails in the try that is
+// under way, waits no longer than the pause: something changed, so a long backoff has lost its reason. After
+// a failure for good it does not wait at all.
 func (l *Lane[E]) Add(id ID, order int, events ...E) {
 	g := l.groups[id.Group]
 	if g == nil {
@@ -85,9 +93,10 @@ func (l *Lane[E]) Add(id ID, order int, events ...E) {
 		l.seq++
 		it.seq, it.order = l.seq, order
 	}
-	it.order, it.awaitsChange = min(it.order, order), false
+	it.order = min(it.order, order)
 	it.events = l.cap(append(it.events, events...))
-	l.place(id, g, it)
+	it.awaitsChange = false
+	l.sooner(id, g, it, l.o.Pause(id.Group))
 }
 
 // place puts an item where [Lane.Next] and [Lane.Wake] look for it.
@@ -99,32 +108,35 @@ func (l *Lane[E]) place(id ID, g *group[E], it *item[E]) {
 	g.wait(it)
 }
 
-// RetrySoon lets what waits for its next try run again as soon as pause has passed since
-// its last run: something changed, so a long backoff has lost its reason. The same for
-// what failed for good.
-func (l *Lane[E]) RetrySoon(id ID, pause time.Duration) {
-	if g := l.groups[id.Group]; g != nil {
-		l.retrySoon(g, id, g.failing[id.Key], pause)
-	}
-}
-
-// RetryAllSoon is [Lane.RetrySoon] for all of a group.
+// RetryAllSoon lets what has failed of a group, or fails in the try that is under way, run again as
+// soon as pause has passed since that began, as [Lane.Add] does. The same for what failed for good.
 func (l *Lane[E]) RetryAllSoon(group string, pause time.Duration) {
-	if g := l.groups[group]; g != nil {
-		for key, it := range g.failing {
-			l.retrySoon(g, ID{Group: group, Key: key}, it, pause)
+	g := l.groups[group]
+	if g == nil {
+		return
+	}
+	for key, it := range g.failing {
+		l.sooner(ID{Group: group, Key: key}, g, it, pause)
+	}
+	for id := range l.taken {
+		if it := g.items[id.Key]; it != nil && id.Group == group && id.Ask == 0 {
+			l.sooner(id, g, it, pause)
 		}
 	}
 }
 
-func (l *Lane[E]) retrySoon(g *group[E], id ID, it *item[E], pause time.Duration) {
-	if it == nil {
-		return
-	}
-	if soon := it.lastRun.Add(pause); it.awaitsChange || soon.Before(it.notBefore) {
+// sooner has an item wait no longer than a pause after the beginning of its last try, if that has
+// failed, or will have: of one that is under way nobody knows yet how it ends.
+func (l *Lane[E]) sooner(id ID, g *group[E], it *item[E], pause time.Duration) {
+	soon := it.lastRun.Add(pause)
+	if _, taken := l.taken[id]; taken {
+		if it.soon.IsZero() || soon.Before(it.soon) {
+			it.soon = soon
+		}
+	} else if it.awaitsChange || it.attempt > 0 && soon.Before(it.notBefore) {
 		it.notBefore, it.awaitsChange = soon, false
-		l.place(id, g, it)
 	}
+	l.place(id, g, it)
 }
 
 // Next takes the piece of work that is due: by order, then in the order of arrival; a
@@ -154,7 +166,7 @@ func (l *Lane[E]) Next(now time.Time, ready func(ID) bool) (Work[E], bool) {
 	}
 	it := best.due.items[0]
 	w := Work[E]{ID: ID{Group: name, Key: it.key}, Events: it.events, Attempt: it.attempt + 1}
-	it.events, it.lastRun = nil, now
+	it.events, it.lastRun, it.soon = nil, now, time.Time{}
 	l.take(w, name)
 	l.place(w.ID, best, it)
 	l.seq++
@@ -202,16 +214,12 @@ func (l *Lane[E]) Done(w Work[E]) {
 }
 
 // Failed gives back work that failed. Its events wait again, before any that came
-// in the meantime, until the time given.
+// in the meantime, until the time given; with such events no longer than the pause.
 func (l *Lane[E]) Failed(w Work[E], next time.Time) { l.failed(w, next, false) }
 
 // AwaitChange gives back work that must not be repeated as it is: it failed for good.
-// Its events wait for a new one, or for a [Lane.RetrySoon].
-func (l *Lane[E]) AwaitChange(w Work[E]) {
-	_, it := l.find(w.ID)
-	news := it != nil && len(it.events) > 0
-	l.failed(w, time.Time{}, !news)
-}
+// Its events wait for a new one, which may have come in the meantime, or for a [Lane.RetryAllSoon].
+func (l *Lane[E]) AwaitChange(w Work[E]) { l.failed(w, time.Time{}, true) }
 
 func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 	l.giveBack(w)
@@ -221,6 +229,9 @@ func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 	}
 	it.attempt++
 	g.failing[it.key] = it
+	if !it.soon.IsZero() && (awaitsChange || it.soon.Before(next)) {
+		next, awaitsChange = it.soon, false
+	}
 	it.notBefore, it.awaitsChange = next, awaitsChange
 	// Tried once, its turn no longer goes by order, or it would hold back
 	// those behind it.

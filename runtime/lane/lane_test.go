@@ -10,7 +10,10 @@ import (
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newLane() *Lane[string] {
-	return New(Options[string]{Overflow: func([]string) []string { return []string{"sync"} }})
+	return New(Options[string]{
+		Overflow: func([]string) []string { return []string{"sync"} },
+		Pause:    func(string) time.Duration { return time.Second },
+	})
 }
 
 func always(ID) bool { return true }
@@ -68,7 +71,6 @@ func TestAFailedHookWaitsAlone(t *testing.T) {
 	l.Failed(take(t, l, t0, "bad", "1"), t0.Add(time.Minute))
 	l.Add(ID{Group: "good"}, Unordered, "x")
 	l.Done(take(t, l, t0, "good", "x"))
-	l.Add(ID{Group: "bad"}, Unordered, "2")
 	nothing(t, l, t0)
 	if at, ok := l.Wake(t0); !ok || !at.Equal(t0.Add(time.Minute)) {
 		t.Errorf("wakes at %v %v", at, ok)
@@ -76,19 +78,78 @@ func TestAFailedHookWaitsAlone(t *testing.T) {
 	if at, waits := l.Waiting(ID{Group: "bad"}); !waits || !at.Equal(t0.Add(time.Minute)) {
 		t.Errorf("waits until %v %v", at, waits)
 	}
-	l.Done(take(t, l, t0.Add(time.Minute), "bad", "1", "2"))
+	l.Done(take(t, l, t0.Add(time.Minute), "bad", "1"))
 	if l.Attempt(ID{Group: "bad"}) != 0 {
 		t.Error("a success ends the count of failures")
 	}
 }
 
-func TestRetrySoonShortensABackoff(t *testing.T) {
-	l := newLane()
-	l.Add(ID{Group: "a"}, Unordered, "1")
-	l.Failed(take(t, l, t0, "a", "1"), t0.Add(5*time.Minute))
-	l.RetrySoon(ID{Group: "a"}, time.Second)
-	nothing(t, l, t0.Add(999*time.Millisecond))
-	take(t, l, t0.Add(time.Second), "a", "1")
+// An event shortens the wait whenever it comes; without one the backoff counts.
+func TestAnEventShortensABackoff(t *testing.T) {
+	id, long := ID{Group: "a"}, t0.Add(5*time.Minute)
+	add := func(l *Lane[string]) { l.Add(id, Unordered, "2") }
+	for name, c := range map[string]struct {
+		during, after func(*Lane[string])
+		long          bool // the backoff counts
+	}{
+		"after the failure":                {after: add},
+		"during the try":                   {during: add},
+		"both":                             {during: add, after: add},
+		"none":                             {long: true},
+		"something else, after it":         {after: func(l *Lane[string]) { l.RetryAllSoon("a", time.Second) }},
+		"something else, during the try":   {during: func(l *Lane[string]) { l.RetryAllSoon("a", time.Second) }},
+		"another group":                    {during: func(l *Lane[string]) { l.Add(ID{Group: "b"}, Unordered, "1"); l.RetryAllSoon("b", 0) }, long: true},
+		"another object of the same group": {during: func(l *Lane[string]) { l.Add(ID{Group: "a", Key: "x"}, Unordered, "1") }, long: true},
+	} {
+		for attempt := 1; attempt < 4; attempt++ {
+			for _, forGood := range []bool{false, true} {
+				l, now := newLane(), t0.Add(-time.Hour)
+				l.Add(id, Unordered, "1")
+				for range attempt - 1 { // tries before it that nothing has shortened
+					l.Failed(next(t, l, now), now)
+				}
+				w := next(t, l, t0)
+				if c.during != nil {
+					c.during(l)
+				}
+				l.Yield(w) // as during the write of what is kept
+				if forGood {
+					l.AwaitChange(w)
+				} else {
+					l.Failed(w, long)
+				}
+				if c.after != nil {
+					c.after(l)
+				}
+				l.Forget(ID{Group: "a", Key: "x"})
+				l.Drop("b")
+				at, waits := l.Wake(t0)
+				want := t0.Add(time.Second)
+				switch {
+				case c.long:
+					want = long
+				case forGood && name == "after the failure": // it does not wait
+					_, now := l.Next(t0, always)
+					if !now {
+						t.Errorf("%s, attempt %d: it waits", name, attempt)
+					}
+					continue
+				}
+				if waits != !(c.long && forGood) || waits && !at.Equal(want) {
+					t.Errorf("%s, attempt %d, for good %v: it waits until %s (%v), want %s", name, attempt, forGood, at, waits, want)
+					continue
+				}
+				if !waits {
+					continue
+				}
+				again := next(t, l, want)
+				l.Failed(again, long)
+				if at, waits := l.Wake(want); waits != long.After(want) || waits && !at.Equal(long) || again.Attempt != attempt+1 {
+					t.Errorf("%s, attempt %d: the next failure, of try %d, waits until %s: nothing has come meanwhile", name, attempt, again.Attempt, at)
+				}
+			}
+		}
+	}
 }
 
 func TestWorkThatFailedForGoodWaitsForAChange(t *testing.T) {
@@ -102,12 +163,20 @@ func TestWorkThatFailedForGoodWaitsForAChange(t *testing.T) {
 	l.Add(ID{Group: "a"}, Unordered, "2")
 	l.AwaitChange(take(t, l, t0, "a", "1", "2"))
 	nothing(t, l, t0.Add(time.Hour))
-	l.RetrySoon(ID{Group: "a"}, time.Second)
+	l.RetryAllSoon("a", time.Second)
 	nothing(t, l, t0)
-	w := take(t, l, t0.Add(time.Second), "a", "1", "2")
-	l.Add(ID{Group: "a"}, Unordered, "3") // news came while it ran
-	l.AwaitChange(w)
-	take(t, l, t0.Add(time.Second), "a", "1", "2", "3")
+	take(t, l, t0.Add(time.Second), "a", "1", "2")
+}
+
+// A try that takes longer than the pause is followed by the next one at once, as it would be after an event
+// that comes later.
+func TestAnEventDuringALongTry(t *testing.T) {
+	l := newLane()
+	l.Add(ID{Group: "a"}, Unordered, "1")
+	w := take(t, l, t0, "a", "1")
+	l.Add(ID{Group: "a"}, Unordered, "2")
+	l.Failed(w, t0.Add(time.Hour))
+	take(t, l, t0.Add(30*time.Second), "a", "1", "2")
 }
 
 func TestTooManyEventsBecomeOne(t *testing.T) {

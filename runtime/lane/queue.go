@@ -34,9 +34,11 @@ func (l *Lane[E]) Queue() []Queued {
 // Waiting is work that waits, for people to look at.
 type Waiting struct {
 	Queued
-	// Failures counts those in a row, NotBefore is until when it must wait; zero: no longer.
+	// Failures counts those in a row, NotBefore is until when it must wait; zero: no longer. Events is how many
+	// wait.
 	Failures  int
 	NotBefore time.Time
+	Events    int
 }
 
 // Line returns what [Lane.Queue] does, in the order in which it is taken when nothing else comes
@@ -51,7 +53,7 @@ func (l *Lane[E]) Line() []Waiting {
 		for key, it := range g.items {
 			if len(it.events) > 0 && !it.awaitsChange {
 				all = append(all, placed{
-					Waiting{Queued{ID: ID{Group: name, Key: key}, Seq: it.seq}, it.attempt, it.notBefore},
+					Waiting{Queued{ID: ID{Group: name, Key: key}, Seq: it.seq}, it.attempt, it.notBefore, len(it.events)},
 					it.order, max(it.seq, g.turn),
 				})
 			}

@@ -21,6 +21,24 @@ func TestRetryWaitsLongerEachTime(t *testing.T) {
 	}
 }
 
+// A change shortens the wait whenever it comes, once.
+func TestRetrySoon(t *testing.T) {
+	now, backoff := time.Unix(1000, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+	soon := now.Add(time.Second)
+	for name, change := range map[string]func(*Retry){
+		"after a failure": func(r *Retry) { r.Failed(now, errors.New("no"), backoff, 0); r.Soon(soon) },
+		"during a try":    func(r *Retry) { r.Soon(soon); r.Failed(now, errors.New("no"), backoff, 0) },
+	} {
+		r := Retry{Attempt: 6, At: now}
+		if change(&r); !r.At.Equal(soon) {
+			t.Errorf("%s: the next try is at %s, want %s", name, r.At, soon)
+		}
+		if r.Failed(soon, errors.New("no"), backoff, 0); !r.At.Equal(soon.Add(128 * time.Second)) {
+			t.Errorf("%s: nothing has come since, and the next try is %s later", name, r.At.Sub(soon))
+		}
+	}
+}
+
 // Work that fails because a server is in trouble does not wait long, however often it has failed before.
 func TestRetryOfAPassingError(t *testing.T) {
 	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}

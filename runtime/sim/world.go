@@ -360,7 +360,8 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 }
 
 func (w *World) handle(in engine.Input) {
-	for _, a := range w.engine.Handle(w.now, in) {
+	actions := w.engine.Handle(w.now, in)
+	for _, a := range actions {
 		switch a := a.(type) {
 		case engine.Wake:
 			w.wakeAt = a.At
@@ -389,4 +390,5 @@ func (w *World) handle(in engine.Input) {
 			w.pending = append(w.pending, a)
 		}
 	}
+	w.heed(actions)
 }

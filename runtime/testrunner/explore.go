@@ -89,7 +89,7 @@ func explore(ctx context.Context, o Options, host *script.Host, file, name strin
 		got, err := end(ctx, o, host, file, name, fn, way{seed: seed})
 		failed := &ExploreError{Seed: seed, Err: err, Trace: got.trace, Log: got.log}
 		if err == nil {
-			failed.Differences = append(differ(got, want), got.broken...)
+			failed.Differences = slices.Concat(differ(got, want), got.broken, got.late)
 		}
 		if err != nil || len(failed.Differences) > 0 {
 			return failed
@@ -107,6 +107,8 @@ type ending struct {
 	// [sim.World.Broken].
 	broken []string
 	kept   []effect.Ref
+	// late is what waited too long for its next try: see [sim.World.Late].
+	late []string
 	// changes are those that the test makes to parents.
 	changes changes
 	trace   []string
@@ -145,7 +147,7 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 		Name: file + ":" + name, Limits: limits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
 	})
-	out.trace = w.w.Trace()
+	out.trace, out.late = w.w.Trace(), w.w.Late()
 	if err == nil {
 		err = w.catchUp(ctx)
 	}

@@ -27,7 +27,7 @@ func TestPlantedControllersAreFound(t *testing.T) {
 	}
 	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
 	found := 0
-	for _, explore := range []int{0, 1} {
+	for _, explore := range []int{0, 20} {
 		err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore}, func(f File) {
 			module, _, _ := strings.Cut(f.Path, "/")
 			if f.Err != nil || len(f.Tests) != 1 {
