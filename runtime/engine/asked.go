@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"iter"
-
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -75,35 +73,19 @@ func (e *Engine) run(id uint64) *asked {
 	return nil
 }
 
-// underWay are the hooks of a module whose runs, or their commits, are under way: one for each
-// run. Another hook may be in the place of one of them by now.
-func (e *Engine) underWay(m *module) iter.Seq[*hook] {
-	return func(yield func(*hook) bool) {
-		for _, a := range e.pending {
-			if a.module == m && a.hook != nil && !yield(a.hook) {
-				return
-			}
-		}
+// over takes a run out of those that are under way.
+func (e *Engine) over(r *asked) {
+	delete(e.pending, r.call().Run)
+	if r.module.runs[r.hook]--; r.module.runs[r.hook] == 0 {
+		delete(r.module.runs, r.hook)
 	}
 }
 
 // atWork says that runs of the module's hooks, or their commits, are under way.
-func (e *Engine) atWork(m *module) bool {
-	for range e.underWay(m) {
-		return true
-	}
-	return false
-}
+func (m *module) atWork() bool { return len(m.runs) > 0 }
 
 // running says whether a run of the hook, or its commit, is under way.
-func (e *Engine) running(h *hook) bool {
-	for other := range e.underWay(h.module) {
-		if other == h {
-			return true
-		}
-	}
-	return false
-}
+func (h *hook) running() bool { return h.module.runs[h] > 0 }
 
 // call is what a run was called with.
 func (a *asked) call() RunHook { return a.action.(RunHook) }

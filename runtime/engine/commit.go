@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ func (e *Engine) runDone(in RunDone) {
 		e.drop(r)
 		return
 	case in.Incomplete: // its watch was replaced, or holds nothing for now
-		delete(e.pending, in.Run)
+		e.over(r)
 		h.lane.Failed(r.work(), e.now.Add(h.gen.Retry.Min))
 		e.touch(h.module)
 		return
@@ -74,7 +75,7 @@ func (e *Engine) commit(r *asked) {
 		return
 	}
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
-		err := r.check(m.values.Propose())
+		err := r.check(e.proposed(r))
 		if err == nil { // or it is too large
 			_, err = s.Keep(layer, effect.Memory{})
 		}
@@ -94,6 +95,19 @@ func (e *Engine) commit(r *asked) {
 	}
 	e.wrote.Begin(commit.Writes, commit.Cause)
 	e.do(commit)
+}
+
+// proposed are the values of a module with those of its other runs whose objects are being written, or are: what is
+// refused beside them is refused before it writes anything, and writes nothing twice.
+func (e *Engine) proposed(r *asked) *layers.Proposal {
+	m := r.module
+	p := m.values.Propose()
+	for _, id := range slices.Sorted(maps.Keys(e.pending)) {
+		if other := e.run(id); other != nil && other != r && other.module == m && other.done.Run != 0 && !other.outdated() {
+			p.Set(other.subject.ID(), other.nextLayer(m.layer(other.subject)))
+		}
+	}
+	return p
 }
 
 // check says whether the values that a run asks for may come into force. The message of a rule may
@@ -197,7 +211,7 @@ func sizeOfMessages(messages []effect.Message) int {
 func (e *Engine) drop(r *asked) {
 	e.end(r)
 	h, m := r.hook, r.module
-	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !e.running(h) {
+	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !h.running() {
 		next.before = slices.DeleteFunc(next.before, func(other *hook) bool { return other == h })
 	}
 	if r.request != 0 {
@@ -214,7 +228,7 @@ func (e *Engine) drop(r *asked) {
 
 // end takes out a run that has its end, and gives its work back.
 func (e *Engine) end(r *asked) {
-	delete(e.pending, r.call().Run)
+	e.over(r)
 	r.hook.lane.Done(r.work())
 	e.touch(r.module)
 }
@@ -325,8 +339,8 @@ func (e *Engine) runFailed(r *asked, err error) {
 		e.responded(r, err)
 		return
 	}
-	call, work := r.call(), r.work()
-	delete(e.pending, call.Run)
+	work := r.work()
+	e.over(r)
 	allowed, again := r.allowed(), s.Why() == err.Error()
 	h.subjects.Fail(s, err.Error(), allowed)
 	h.failures++

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -61,11 +62,20 @@ func (e *Engine) configured(r *asked) error {
 const (
 	configEvery = 10 * time.Second
 	configBurst = 10
+	// maxPaced bounds the values that one hook changes within configBurst times configEvery.
+	maxPaced = 1000
 )
 
 // paced says whether the hook may change a value of the config now.
 func (h *hook) paced(now time.Time, path []string) bool {
 	at := values.PathString(path)
+	if h.limits[at] == nil && len(h.limits) >= maxPaced {
+		// A value that was not changed for long is as one that never was.
+		maps.DeleteFunc(h.limits, func(of string, l *rate.Limiter) bool { return of != ofRuns && l.TokensAt(now) >= configBurst })
+		if len(h.limits) >= maxPaced {
+			return false
+		}
+	}
 	if h.limits[at] == nil {
 		h.limits[at] = rate.NewLimiter(rate.Every(configEvery), configBurst)
 	}

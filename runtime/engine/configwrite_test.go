@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -105,5 +107,21 @@ func TestAConfigThatWakesItsHook(t *testing.T) {
 	next = func() any { return int64(n) }
 	if got := round(3 * configBurst); got < 3*configBurst {
 		t.Errorf("of the same value %d", got)
+	}
+}
+
+// A hook that makes up paths has no limit kept for each of them for ever.
+func TestLimitsOfPathsAreDropped(t *testing.T) {
+	h, now := &hook{limits: map[string]*rate.Limiter{}}, time.Unix(0, 0)
+	for round := range 3 {
+		for i := range 2 * maxPaced {
+			if may := h.paced(now, []string{fmt.Sprint("p", round), fmt.Sprint(i)}); may != (i < maxPaced) {
+				t.Fatalf("round %d: value %d may be changed: %v", round, i, may)
+			}
+		}
+		if len(h.limits) > maxPaced {
+			t.Errorf("round %d: %d limits are kept", round, len(h.limits))
+		}
+		now = now.Add(configBurst * configEvery)
 	}
 }

@@ -150,6 +150,31 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case Config, Reconcile, RunNow, WatchSynced, WatchChanged, Tick, Reload:
 		e.standings.Outside()
 	}
+	_, asks := in.(Requested) // it gets an answer, whatever has become of its module
+	if m := e.about(in); m == nil || asks || !m.barred() {
+		e.guard(m, in, func() { e.route(in) })
+	}
+	if _, is := in.(Tick); is {
+		asked = now
+	}
+	if e.gen != nil {
+		// Any input may be the first after the time that was waited for. The
+		// tick itself may then never come: its timer is set anew.
+		if !asked.IsZero() && !asked.After(now) {
+			asked = time.Time{}
+			e.tick(in)
+		}
+		e.settle(in)
+		e.setWake(asked)
+		if e.config.Known() {
+			e.standings.AllReady() // notes the first time
+		}
+	}
+	return e.out
+}
+
+// route hands an input to the function that takes it in.
+func (e *Engine) route(in Input) {
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
@@ -171,8 +196,6 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.watchChanged(in)
 	case WatchFailed:
 		e.watchFailed(in)
-	case Tick:
-		asked = now
 	case RunDone:
 		e.runDone(in)
 	case Requested:
@@ -202,20 +225,6 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	case Unheld:
 		e.answered(in.Op, in)
 	}
-	if e.gen != nil {
-		// Any input may be the first after the time that was waited for. The
-		// tick itself may then never come: its timer is set anew.
-		if !asked.IsZero() && !asked.After(now) {
-			asked = time.Time{}
-			e.tick()
-		}
-		e.settle()
-		e.setWake(asked)
-		if e.config.Known() {
-			e.standings.AllReady() // notes the first time
-		}
-	}
-	return e.out
 }
 
 func (e *Engine) start(in Start) {
@@ -246,7 +255,11 @@ func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
 }
 
 // touch has settle look at a module.
-func (e *Engine) touch(m *module) { e.agenda.Touch(m.name) }
+func (e *Engine) touch(m *module) {
+	if !m.barred() {
+		e.agenda.Touch(m.name)
+	}
+}
 
 func (e *Engine) touchAll() {
 	for _, m := range e.everyone() {
@@ -256,10 +269,14 @@ func (e *Engine) touchAll() {
 
 // settle looks at every touched module, in order, until nothing moves. Those that are not
 // in the tree come last, when the others have settled.
-func (e *Engine) settle() {
+func (e *Engine) settle(in Input) {
 	for {
 		name := e.agenda.Next()
-		if name == "" && e.endAll() {
+		more := false
+		if name == "" && !e.global.barred() {
+			e.guard(e.global, in, func() { more = e.endAll() })
+		}
+		if more {
 			continue
 		}
 		if name == "" {
@@ -268,7 +285,9 @@ func (e *Engine) settle() {
 		if name == "" {
 			return
 		}
-		e.step(e.any(name))
+		if m := e.any(name); !m.barred() {
+			e.guard(m, in, func() { e.step(m) })
+		}
 	}
 }
 

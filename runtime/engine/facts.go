@@ -246,7 +246,7 @@ func (e *Engine) standing(m *module) (out standings.Standing) {
 	note(standings.Ready, m.isReady())
 	note(standings.There, m.there())
 	note(standings.Going, m.verdict.Do.Goes())
-	note(standings.AtWork, !m.removed && !(settled && m.pass.Idle()))
+	note(standings.AtWork, !m.removed && !m.barred() && !(settled && m.pass.Idle()))
 	note(standings.Coming, !m.removed && e.onItsWay(m))
 	return out
 }

@@ -215,6 +215,9 @@ func (e *Engine) held(r *asked) []effect.Write {
 // finalizer of the hook on an object, and nobody would take it off after a sweep. The hook may be gone,
 // or another one in its place.
 func (e *Engine) mayHold(m *module, id string) bool {
+	if !m.atWork() {
+		return false
+	}
 	for _, a := range e.pending {
 		if a.module == m && a.hook != nil && a.hook.gen.ID == id && a.outdated() {
 			return true

@@ -240,7 +240,7 @@ func (e *Engine) dispatch(m *module) {
 		h.echoes.Rest(e.now)
 		e.refuseAsks(h, h.refusesRequests())
 	}
-	for _, l := range m.lanes {
+	for _, l := range m.lanes() {
 		for {
 			work, ok := l.Next(e.now, ready)
 			if !ok {
@@ -285,6 +285,7 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 	e.ask(h.module, a)
 	r := e.pending[id]
 	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)
+	h.module.runs[h]++
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.

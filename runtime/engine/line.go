@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +35,7 @@ func (e *Engine) Lines() []Line {
 	}
 	var out []Line
 	for _, m := range e.everyone() {
-		for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-			l := m.queues[name]
+		for name, l := range m.lanes() {
 			line := Line{Module: m.name, Queue: name, Taken: l.Taken()}
 			for _, w := range l.Line() {
 				why, next := e.whyItWaits(m, w, line.Taken)

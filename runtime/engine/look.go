@@ -50,7 +50,7 @@ func placesOf(ev builtins.Event) []string {
 
 // moved queues events for those that have looked at places.
 func (e *Engine) moved(h *hook, watch string, places []string, events ...builtins.Event) {
-	for _, key := range h.lookups.Move(watch, places, e.ops, e.running(h)) {
+	for _, key := range h.lookups.Move(watch, places, e.ops, h.running()) {
 		if s := h.subjects.At(key); s != nil {
 			e.add(h, s, lane.Unordered, events...)
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,10 +35,12 @@ type module struct {
 	broken string                 // why it cannot be used
 	hooks  []*hook
 	byKey  map[string]*hook
-	// lanes are the module's line of work and those that hooks asked for with
-	// queue=, in the order of their names; the module's own is "".
-	lanes  []*lane.Lane[builtins.Event]
+	// queues are the module's line of work and those that hooks asked for with
+	// queue=, by name; the module's own is "".
 	queues map[string]*lane.Lane[builtins.Event]
+	// runs are how many runs of each hook, or their commits, are under way. Another hook may be in the place of one of
+	// them by now.
+	runs map[*hook]int
 
 	values *layers.Module
 	moves  []*effect.Cause // of changes of layers that the values do not show yet: those of one write are shown at once
@@ -113,6 +117,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		name: name, gen: g, from: e.gen.Of(name),
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
+		runs:       map[*hook]int{},
 		sets:       sets.New(),
 		finalizers: finalizers.New(releaseRetry),
 		pass:       releases.New(releaseRetry),
@@ -142,9 +147,19 @@ func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	if l == nil {
 		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Parallel: m.parallel, Pause: m.pause})
 		m.queues[name] = l
-		m.lanes = append(m.lanes, l)
 	}
 	return l
+}
+
+// lanes are its lines of work, in the order of their names.
+func (m *module) lanes() iter.Seq2[string, *lane.Lane[builtins.Event]] {
+	return func(yield func(string, *lane.Lane[builtins.Event]) bool) {
+		for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+			if !yield(name, m.queues[name]) {
+				return
+			}
+		}
+	}
 }
 
 // parallel says how many runs of a hook go side by side.
@@ -280,7 +295,7 @@ func (e *Engine) takeDown(m *module) {
 	m.started, m.leaving = false, false
 	m.crds.Again() // one at a time: the last one counts
 	m.incarnation = e.op()
-	for _, l := range m.lanes {
+	for _, l := range m.lanes() {
 		l.Clear()
 	}
 	m.pass.Stop()

@@ -29,7 +29,7 @@ func (e *Engine) startOff(m *module) {
 		return
 	}
 	for _, h := range m.hooks {
-		if h.whenOff() && h.subjects.First() == subjects.Untried && !h.lane.Waits(h.gen.ID) && !e.running(h) {
+		if h.whenOff() && h.subjects.First() == subjects.Untried && !h.lane.Waits(h.gen.ID) && !h.running() {
 			e.queueStartup(h)
 		}
 	}

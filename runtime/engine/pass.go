@@ -68,7 +68,7 @@ func (e *Engine) advance(m *module) {
 			return
 		case releases.RemoveSets:
 			// A commit that is under way may apply one.
-			if !e.atWork(m) && !m.sets.Removing() {
+			if !m.atWork() && !m.sets.Removing() {
 				e.uninstallSets(m)
 			}
 			return

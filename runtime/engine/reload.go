@@ -44,7 +44,11 @@ func (e *Engine) reload(in Reload) {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.modules)) {
-		if m := e.modules[name]; gen.Modules[name] == nil && !m.removed {
+		switch m := e.modules[name]; {
+		case gen.Modules[name] != nil || m.removed:
+		case m.barred():
+			m.absent(e.now, e.opts.Grace)
+		default:
 			e.remove(m)
 		}
 	}

@@ -168,7 +168,7 @@ func (e *Engine) occupied(m *module) bool {
 	if m.pass.Working() || m.repairs.Running() || m.store.Writing() || m.crds.Running || m.sets.Removing() {
 		return true
 	}
-	return m.finalizers.Sweeping() || e.atWork(m)
+	return m.finalizers.Sweeping() || m.atWork()
 }
 
 // forgetGone takes away what was kept for a module that is gone, as the last of all. The look

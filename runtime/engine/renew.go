@@ -36,6 +36,9 @@ type begins struct {
 // renew has a module go on as the next generation has it. A change means that there is
 // something to begin with it.
 func (e *Engine) renew(m *module, d draft) *change {
+	if m.barred() { // it stays as it is
+		return nil
+	}
 	m.own, m.broken = d.own, d.broken
 	if d.same {
 		if d.values != nil {
@@ -197,8 +200,8 @@ func (e *Engine) endHook(h *hook) {
 // freshHook makes a hook that begins once runs of those have ended that had its id.
 func (e *Engine) freshHook(m *module, g *generation.Hook) *hook {
 	h := newHook(m, g)
-	for old := range e.underWay(m) {
-		if old.gen.ID == g.ID && !slices.Contains(h.before, old) {
+	for old := range m.runs {
+		if old.gen.ID == g.ID {
 			h.before = append(h.before, old)
 		}
 	}
@@ -338,12 +341,10 @@ func (e *Engine) missedAll(h *hook) {
 
 // dropLanes takes away lines of work that no hook waits in any more.
 func (m *module) dropLanes() {
-	for name, l := range m.queues {
+	for name := range m.queues {
 		used := func(h *hook) bool { return h.gen.Queue == name }
 		if name != "" && !slices.ContainsFunc(m.hooks, used) {
 			delete(m.queues, name)
-			i := slices.Index(m.lanes, l)
-			m.lanes = slices.Delete(m.lanes, i, i+1)
 		}
 	}
 }

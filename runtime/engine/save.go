@@ -2,19 +2,20 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // save writes what is kept of a module, when something of it has changed: with it go the
 // layers and states of all runs that wait for that.
 func (e *Engine) save(m *module) {
-	more := slices.ContainsFunc(m.lanes, (*lane.Lane[builtins.Event]).Gathers)
+	more := false
+	for _, l := range m.queues {
+		more = more || l.Gathers()
+	}
 	if !m.store.Due(e.now, more) {
 		return
 	}

@@ -37,7 +37,7 @@ func (e *Engine) stepSets(m *module) {
 	for _, h := range m.hooks {
 		managers[effect.Manager(h.gen.ID)] = true
 	}
-	for h := range e.underWay(m) { // it may be about to apply one
+	for h := range m.runs { // it may be about to apply one
 		managers[effect.Manager(h.gen.ID)] = true
 	}
 	if gone := m.sets.Strays(managers); len(gone) > 0 {

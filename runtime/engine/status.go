@@ -17,6 +17,8 @@ import (
 func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, m.pass
 	switch {
+	case m.barred():
+		return v.State, v.Reason
 	case e.standsBy() && v.Do.Runs():
 		return status.ModuleWaiting, standsBy
 	case e.standsBy() && v.Do.Goes():
@@ -177,6 +179,9 @@ func (e *Engine) visible(m *module) bool {
 
 func (e *Engine) moduleStatus(m *module) status.Module {
 	state, reason := e.moduleState(m)
+	if m.barred() { // what else is known of it may be half changed
+		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: e.standings.Since(m.name)}
+	}
 	out := status.Module{
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
 		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m), Unknown: m.findings[unknown],
@@ -201,6 +206,9 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 
 func (e *Engine) hookStatus(h *hook) status.Hook {
 	m := h.module
+	if m.barred() {
+		return status.Hook{ID: h.gen.ID, Module: m.name, LastError: m.verdict.Reason}
+	}
 	own := lane.ID{Group: h.gen.ID}
 	out := status.Hook{
 		ID: h.gen.ID, Module: m.name, LastError: h.subjects.Failure(), Attempt: h.lane.Attempt(own),

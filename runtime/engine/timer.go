@@ -16,14 +16,15 @@ func (e *Engine) startTimer(h *hook, t *timers.Timer) {
 		return
 	}
 	if t.Start(e.now) {
-		e.fire(h, t, e.now)
+		e.queue(h, h.fire(t, e.now))
 	}
 	h.module.keepTick(t)
 }
 
-func (e *Engine) fire(h *hook, t *timers.Timer, tick time.Time) {
+// fire is the event of a tick.
+func (h *hook) fire(t *timers.Timer, tick time.Time) builtins.Event {
 	t.Fire(tick, h.lane.Busy(h.gen.ID))
-	e.queue(h, builtins.Event{Type: "schedule", Binding: t.Binding})
+	return builtins.Event{Type: "schedule", Binding: t.Binding}
 }
 
 // fireSchedules queues what has fallen due of a module.
@@ -32,10 +33,14 @@ func (e *Engine) fireSchedules(m *module) {
 		return
 	}
 	for _, h := range m.hooks {
+		var events []builtins.Event
 		for _, t := range h.schedules {
 			if tick, due := t.Due(e.now); due {
-				e.fire(h, t, tick)
+				events = append(events, h.fire(t, tick))
 			}
+		}
+		if len(events) > 0 {
+			e.queue(h, events...)
 		}
 	}
 }

@@ -37,6 +37,9 @@ func (m *module) renewValues(static *values.Composer) {
 // retrySoon shortens what waits long because it failed: with other values it may
 // succeed.
 func (e *Engine) retrySoon(m *module) {
+	if m.barred() {
+		return
+	}
 	e.agenda.Moved(m.name)
 	soon := e.now.Add(releaseRetry.Min)
 	m.pass.RetrySoon(soon)
@@ -74,11 +77,14 @@ func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 func (e *Engine) valuesMovedBy(by *module, names []string, causes ...*effect.Cause) {
 	for _, name := range names {
 		if name == globalName {
-			e.valuesRead(e.global, causes)
+			e.valuesRead(e.global, causes) // not of one that is barred: it has not started
 			e.retrySoon(e.global)
 			continue
 		}
 		m := e.modules[name]
+		if m.barred() {
+			continue
+		}
 		e.valuesRead(m, causes)
 		if m == by {
 			m.pass.Want(causes...)

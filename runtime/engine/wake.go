@@ -11,21 +11,23 @@ import (
 )
 
 // tick looks at whatever has waited for this time.
-func (e *Engine) tick() {
+func (e *Engine) tick(in Input) {
 	var due []*module
 	for id, is := e.agenda.Due(e.now); is; id, is = e.agenda.Due(e.now) {
 		switch m := e.moduleOf(id.Group); {
-		case m == nil:
+		case m == nil || m.barred():
 		case id == agenda.Module(m.name):
 			due = append(due, m)
 		case m.byKey[id.Group] != nil:
-			h := m.byKey[id.Group]
-			e.add(h, h.subjects.At(id.Key), lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			e.guard(m, in, func() {
+				h := m.byKey[id.Group]
+				e.add(h, h.subjects.At(id.Key), lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			})
 			e.touch(m)
 		}
 	}
 	for _, m := range due {
-		e.fireSchedules(m)
+		e.guard(m, in, func() { e.fireSchedules(m) })
 		e.touch(m)
 	}
 }
@@ -43,7 +45,7 @@ func (e *Engine) requeueAt(s *subjects.Subject, at time.Time) { e.agenda.Set(wor
 func (e *Engine) setWake(asked time.Time) {
 	for name := e.agenda.Unknown(); name != ""; name = e.agenda.Unknown() {
 		var at time.Time
-		if m := e.any(name); m != nil {
+		if m := e.any(name); m != nil && !m.barred() {
 			at = m.nextWake(e.now)
 		}
 		e.agenda.Set(agenda.Module(name), at)
@@ -85,7 +87,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 			at = t
 		}
 	}
-	for _, l := range m.lanes {
+	for _, l := range m.lanes() {
 		if t, waits := l.Wake(now); waits {
 			sooner(t)
 		}
@@ -110,7 +112,9 @@ func (e *Engine) NextRetry() (at time.Time) {
 		}
 	}
 	for _, m := range e.everyone() {
-		sooner(m.retry(e.now))
+		if !m.barred() {
+			sooner(m.retry(e.now))
+		}
 	}
 	return at
 }

@@ -19,6 +19,7 @@ type group[E any] struct {
 type item[E any] struct {
 	key          string
 	events       []E
+	most         int       // more of them than this, and than MaxEvents, are too many
 	seq          int       // when it began to wait: first come, first served
 	order        int       // first attempts go by order
 	notBefore    time.Time // backoff

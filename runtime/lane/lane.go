@@ -94,7 +94,7 @@ func (l *Lane[E]) Add(id ID, order int, events ...E) {
 		it.seq, it.order = l.seq, order
 	}
 	it.order = min(it.order, order)
-	it.events = l.cap(append(it.events, events...))
+	l.join(it, append(it.events, events...))
 	it.awaitsChange = false
 	l.sooner(id, g, it, l.o.Pause(id.Group))
 }
@@ -238,15 +238,18 @@ func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 	it.order = Unordered
 	l.seq++
 	it.seq = l.seq
-	it.events = l.cap(append(slices.Clone(w.Events), it.events...))
+	l.join(it, append(slices.Clone(w.Events), it.events...))
 	l.place(w.ID, g, it)
 }
 
-func (l *Lane[E]) cap(events []E) []E {
-	if len(events) <= MaxEvents {
-		return events
+// join has events wait for an item. Those that stand in for too many may be many, too: so the next time is when there
+// are twice as many, or each event would cost as much as all.
+func (l *Lane[E]) join(it *item[E], events []E) {
+	if len(events) > max(MaxEvents, it.most) {
+		events = l.o.Overflow(events)
+		it.most = 2 * len(events)
 	}
-	return l.o.Overflow(events)
+	it.events = events
 }
 
 // Delay has what waits for an ID, and has not failed, wait until a time; zero lets it go.

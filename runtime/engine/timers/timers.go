@@ -151,16 +151,17 @@ func (s Set) Has(id string) bool {
 // Ran notes that a run has succeeded for the events that came before it. It returns the timers
 // of which something else has to be kept.
 func (s Set) Ran(events []builtins.Event) (changed []*Timer) {
+	ran := map[string]bool{}
 	for _, ev := range events {
-		if ev.Type != "schedule" {
-			continue
-		}
-		if t := s.Of(ev.Binding); t != nil && t.decl.CatchUp && t.fired.After(t.last) {
-			t.last = t.fired
-			changed = append(changed, t)
+		if ev.Type == "schedule" {
+			ran[ev.Binding] = true
 		}
 	}
 	for _, t := range s {
+		if ran[t.Binding] && t.decl.CatchUp && t.fired.After(t.last) {
+			t.last = t.fired
+			changed = append(changed, t)
+		}
 		if !t.later.IsZero() {
 			t.fired, t.later = t.later, time.Time{}
 		}

@@ -56,6 +56,8 @@ const (
 	Forget
 	// GiveBack leaves what there is of the module to another instance, and all of it as it is.
 	GiveBack
+	// Bar leaves all of the module as it is, and looks at it no more: the engine has met a bug.
+	Bar
 )
 
 // Runs says whether hooks run.

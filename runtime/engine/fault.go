@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/engine/agenda"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
+)
+
+// A panic is a bug of the engine that one module has met. It must not end the process, for it would come again after
+// each start, in both replicas. The state of that module may be half changed: so the module is barred until the next
+// start, which reads anew what stands in the cluster. See decision 86.
+
+// guard does one part of the work on an input. A panic bars the module that it is about. One that is about no single
+// module, nil, ends the process: nobody knows then what of the engine is half changed.
+func (e *Engine) guard(m *module, in Input, part func()) {
+	if m == nil {
+		part()
+		return
+	}
+	begun := len(e.out)
+	defer func() {
+		if why := recover(); why != nil {
+			e.fault(m, fmt.Sprintf("a bug in starling: %T: %v at %s", in, why, panicked()), begun)
+		}
+	}()
+	part()
+}
+
+// about is the module that an input is about; nil: it is about several, or about one that there is not.
+func (e *Engine) about(in Input) *module {
+	of := func(op uint64) *module {
+		if a := e.pending[op]; a != nil {
+			return a.module
+		}
+		return nil
+	}
+	watched := func(id string) *module {
+		if h := e.watches[id]; h != nil {
+			return h.module
+		}
+		return nil
+	}
+	if e.gen == nil {
+		return nil
+	}
+	switch in := in.(type) {
+	case RunDone:
+		return of(in.Run)
+	case Committed:
+		return of(in.Run)
+	case Evaluated:
+		return of(in.Op)
+	case SettingsChecked:
+		return of(in.Op)
+	case CRDsApplied:
+		return of(in.Op)
+	case Released:
+		return of(in.Op)
+	case Repaired:
+		return of(in.Op)
+	case Uninstalled:
+		return of(in.Op)
+	case Saved:
+		return of(in.Op)
+	case SetsRemoved:
+		return of(in.Op)
+	case Unheld:
+		return of(in.Op)
+	case WatchSynced:
+		return watched(in.ID)
+	case WatchChanged:
+		return watched(in.ID)
+	case WatchFailed:
+		return watched(in.ID)
+	case Requested:
+		return e.moduleOf(in.Hook)
+	case Kept:
+		return e.any(in.Module)
+	case Reconcile:
+		return e.any(in.Module)
+	case RunNow:
+		return e.any(in.Module)
+	case Drift:
+		return e.any(in.Module)
+	case Sent:
+		return e.any(in.Module)
+	}
+	return nil
+}
+
+// barred says that a panic has barred the module.
+func (m *module) barred() bool { return m.verdict.Do == verdicts.Bar }
+
+// fault bars a module: it gets no further step, hears of nothing, and nothing of it is written or taken away. Actions
+// of the part that has met the panic are dropped; who waits for an answer gets one. Watches and webhooks of
+// hooks that answer the API server stay as they are, for a policy must not open.
+func (e *Engine) fault(m *module, why string, begun int) {
+	answered := map[uint64]bool{}
+	out := e.out[:begun:begun]
+	for _, a := range e.out[begun:] {
+		switch a := a.(type) {
+		case Respond:
+			answered[a.ID] = true
+			out = append(out, a)
+		case Note:
+			out = append(out, a)
+		}
+	}
+	e.out = out
+	why += "; please report it; the module is left as it is until starling is started again"
+	m.verdict = verdicts.Verdict{Do: verdicts.Bar, State: status.ModuleFailed, Reason: why, Settled: true, Is: verdicts.Stays}
+	m.started, m.leaving, m.incarnation = false, false, e.op()
+	e.agenda.Set(agenda.Module(m.name), time.Time{})
+	for _, id := range slices.Sorted(maps.Keys(e.watches)) {
+		if h := e.watches[id]; h.module == m {
+			delete(e.watches, id)
+			if !h.answersRequests() {
+				e.do(StopWatch{ID: id})
+			}
+		}
+	}
+	var asks []uint64
+	m.runs = map[*hook]int{}
+	for _, op := range slices.Sorted(maps.Keys(e.pending)) {
+		if r := e.pending[op]; r.module == m {
+			delete(e.pending, op)
+			if r.hook != nil {
+				e.wrote.End(r.done.Effects.Writes, r.cause)
+				asks = append(asks, r.request)
+			}
+		}
+	}
+	for _, h := range m.hooks {
+		asks = append(asks, h.lane.DropAsks(h.gen.ID)...)
+	}
+	for _, id := range asks {
+		if id != 0 && !answered[id] {
+			e.do(Respond{ID: id, Err: fmt.Errorf("module %s: %s: %w", m.name, why, ErrNotReady)})
+		}
+	}
+	e.note(builtins.LevelError, m, "", why)
+	if m != e.global {
+		e.stand(m)
+	}
+}
+
+// panicked is the line of the panic that is being recovered from.
+func panicked() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for after := false; ; {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			after = true
+		case after && !strings.HasPrefix(f.Function, "runtime."):
+			parts := strings.Split(f.File, "/")
+			return fmt.Sprintf("%s:%d", strings.Join(parts[max(0, len(parts)-2):], "/"), f.Line)
+		}
+		if !more {
+			return "an unknown line"
+		}
+	}
+}
