@@ -95,6 +95,7 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 		RESTClientGetter: get,
 		KubeClient: &client{
 			Client: kubeClient, ref: ref, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
+			claimed:  func(key Key) bool { return m.claimed(ref, key) },
 			remember: func(left []object) error { return m.remember(ctx, ref, left) },
 			tried: func(info *resource.Info, wrote time.Time) []map[string]any {
 				return s.keeper.tries.of(info, wrote)

@@ -1,10 +1,11 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -18,11 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
-	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -55,8 +54,19 @@ type appliedCRD struct {
 	sum        [sha256.Size]byte
 	uid        types.UID
 	generation int64
-	// left to somebody else, see [crdMemory.before].
-	left bool
+	// left is the definition where it is left to somebody else, see [crdMemory.before], and nil
+	// where it is applied.
+	left *crd
+}
+
+// crdOwner is whose definitions are, and what they may replace.
+type crdOwner struct {
+	// whose is a module, or its chart, see ofChart.
+	whose string
+	// release is that of the module.
+	release Ref
+	// adopt takes over definitions of others, unless these still stand for them.
+	adopt bool
 }
 
 // ofChart is whose definitions are that come with the chart of a module.
@@ -93,11 +103,42 @@ func (c *crdMemory) before(whose, name string, sum [sha256.Size]byte) string {
 	defer c.mu.Unlock()
 	first := ""
 	for other, all := range c.applied {
-		if a, ok := all[name]; ok && !a.left && a.sum != sum && other < whose && (first == "" || other < first) {
+		if a, ok := all[name]; ok && a.left == nil && a.sum != sum && other < whose && (first == "" || other < first) {
 			first = other
 		}
 	}
 	return first
+}
+
+// keep drops what somebody has no more, for only these definitions are theirs.
+func (c *crdMemory) keep(whose string, names map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.applied[whose], func(name string, _ appliedCRD) bool { return !names[name] })
+}
+
+// yielded are definitions that were left to somebody who has them no more, each with whose it is.
+func (c *crdMemory) yielded() map[string]*crd {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held, first := map[string]bool{}, map[string]string{}
+	for whose, all := range c.applied {
+		for name, a := range all {
+			switch {
+			case a.left == nil:
+				held[name] = true
+			case first[name] == "" || whose < first[name]:
+				first[name] = whose
+			}
+		}
+	}
+	out := map[string]*crd{}
+	for name, whose := range first {
+		if !held[name] {
+			out[whose+" "+name] = c.applied[whose][name].left
+		}
+	}
+	return out
 }
 
 func (c *crdMemory) forget(module string) {
@@ -115,27 +156,43 @@ type crd struct {
 	// versions that are served.
 	versions []string
 	sum      [sha256.Size]byte
+	of       crdOwner
 }
 
-// ApplyCRDs applies the CustomResourceDefinitions in files, updates included, and
-// returns when they are served. Files are YAML, several documents are fine;
-// anything but a CustomResourceDefinition (apiextensions.k8s.io/v1) is an error,
-// and then nothing is applied. A CRD that this process has applied, and nobody has removed or
-// changed since, is not written again; changed says that something was written.
-// Definitions are never deleted.
-func (m *Manager) ApplyCRDs(ctx context.Context, module string, files []File) (changed bool, err error) {
+// ApplyCRDs applies the CustomResourceDefinitions in files, which are all of the crds/ of the
+// module of a release, updates included, and returns when they are served. Files are YAML,
+// several documents are fine; anything but a CustomResourceDefinition
+// (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
+// has applied, and nobody has removed or changed since, is not written again; changed says that
+// something was written. One that others have made, and that differs, is an error, and with
+// adopt it is taken over from those that are gone. Definitions are never deleted.
+func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, adopt bool, files []File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, defaultTimeout)
 	if err != nil {
 		return false, err
 	}
 	defer leave(&err)
-	return m.applyCRDs(ctx, module, files)
+	ref.Namespace = cmp.Or(ref.Namespace, m.o.Namespace)
+	return m.applyCRDs(ctx, crdOwner{whose: ref.Module, release: ref, adopt: adopt}, files)
+}
+
+// ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,
+// and applies those of others that were left to it.
+func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
+	m.crds.forget(module)
+	ctx, leave, err := m.enter(ctx, crdTimeout)
+	if err != nil {
+		return err
+	}
+	defer leave(&err)
+	_, err = m.applyYielded(ctx)
+	return err
 }
 
 // applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one
 // name the first counts.
-func (m *Manager) applyCRDs(ctx context.Context, whose string, files []File) (changed bool, err error) {
-	var all []crd
+func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (changed bool, err error) {
+	var all []*crd
 	seen := map[string]bool{}
 	for _, f := range files {
 		found, err := parseCRDs(f)
@@ -145,59 +202,82 @@ func (m *Manager) applyCRDs(ctx context.Context, whose string, files []File) (ch
 		for _, c := range found {
 			if name := c.object.GetName(); !seen[name] {
 				seen[name] = true
-				all = append(all, c)
+				c.of = of
+				all = append(all, &c)
 			}
 		}
 	}
+	m.crds.keep(of.whose, seen)
 	for _, c := range all {
-		same, err := m.isApplied(ctx, whose, c)
+		wrote, err := m.bringCRD(ctx, c)
+		changed = changed || wrote
 		if err != nil {
 			return changed, err
 		}
-		if same {
-			continue
-		}
-		changed = true
-		live, err := m.applyCRD(ctx, c)
-		if err != nil {
-			return changed, err
-		}
-		m.crds.set(whose, c.object.GetName(), appliedCRD{sum: c.sum, uid: live.GetUID(), generation: live.GetGeneration()})
 	}
-	return changed, nil
+	wrote, err := m.applyYielded(ctx)
+	return changed || wrote, err
 }
 
-// isApplied says that the API server holds the definition as this process has applied it, or
-// one that it is left to.
-func (m *Manager) isApplied(ctx context.Context, whose string, c crd) (bool, error) {
-	name := c.object.GetName()
-	before, ok := m.crds.of(whose, name)
-	first := m.crds.before(whose, name, c.sum)
-	if first == "" && (!ok || before.sum != c.sum || before.left) {
-		return false, nil
+func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
+	left := m.crds.yielded()
+	for _, at := range sortedKeys(left) {
+		wrote, err := m.bringCRD(ctx, left[at])
+		changed = changed || wrote
+		if err != nil { // its module applies it at the next pass, or says why not
+			m.crds.keep(left[at].of.whose, nil)
+			m.o.Log.Warn().Str("module", moduleOf(left[at].of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
+		}
 	}
-	live, err := m.meta.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
+	return changed, ctx.Err()
+}
+
+// bringCRD has the API server hold a definition as it is in the file, unless it is left to
+// somebody else.
+func (m *Manager) bringCRD(ctx context.Context, c *crd) (wrote bool, err error) {
+	name, whose := c.object.GetName(), c.of.whose
+	live, err := m.meta.Resource(crdResource()).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		live, err = nil, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
 	}
-	if live.DeletionTimestamp != nil {
-		return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+	before, ok := m.crds.of(whose, name)
+	if live != nil {
+		if live.DeletionTimestamp != nil {
+			return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+		}
+		if first := m.crds.before(whose, name, c.sum); first != "" {
+			m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c})
+			if before.left == nil || before.sum != c.sum {
+				m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).
+					Msg("another CustomResourceDefinition of this name is applied, that of " + first + ", which comes first by name; leave one of them out")
+			}
+			return false, nil
+		}
+		if ok && before.left == nil && before.sum == c.sum && live.UID == before.uid && live.Generation == before.generation {
+			return false, nil
+		}
 	}
-	if first == "" {
-		return live.UID == before.uid && live.Generation == before.generation, nil
+	next, wrote, err := m.applyCRD(ctx, c, live)
+	if err != nil {
+		return wrote, err
 	}
-	if !before.left || before.sum != c.sum {
-		m.crds.set(whose, name, appliedCRD{sum: c.sum, left: true})
-		m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).
-			Msg("another CustomResourceDefinition of this name is applied, that of " + first + ", which comes first by name; leave one of them out")
+	a := appliedCRD{sum: c.sum, uid: next.GetUID(), generation: next.GetGeneration()}
+	if !wrote {
+		a.generation = live.Generation // next may be what would be there
 	}
-	return true, nil
+	m.crds.set(whose, name, a)
+	return wrote, nil
 }
 
-func (m *Manager) applyCRD(ctx context.Context, c crd) (*unstructured.Unstructured, error) {
+func crdResource() schema.GroupVersionResource {
+	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+}
+
+// applyCRD writes a definition; live is what is there, nil for nothing.
+func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObjectMetadata) (next *unstructured.Unstructured, wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
 	name := c.object.GetName()
@@ -206,20 +286,52 @@ func (m *Manager) applyCRD(ctx context.Context, c crd) (*unstructured.Unstructur
 		// each start.
 		unstructured.RemoveNestedField(c.object.Object, "spec", "conversion")
 	}
-	data, err := c.object.MarshalJSON()
+	client := m.dynamic.Resource(crdResource())
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	by, force := m.definedBy(live), true
+	wrote = true
+	switch mine := by == (definer{}); {
+	case live == nil: // without force, for somebody may make it now
+	case mine:
+		options.Force = &force
+	case by.instance != "" && by.sum == c.sumText(): // what is there is this one
+		wrote = false
+	case c.of.adopt && !m.stands(ctx, by, c.of.release):
+		options.Force = &force
+		m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Str("crd", name).Msg("a CustomResourceDefinition is taken over from " + by.name)
+	case by.instance != "":
+		return nil, false, m.notReplaced(c, by)
+	default: // nothing is written: the same fields need no other owner
+		options.DryRun, wrote = []string{metav1.DryRunAll}, false
+	}
+	object := c.object.DeepCopy()
+	if wrote {
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[effect.DefinedByAnnotation] = m.instance().Mark(moduleOf(c.of.whose)) + " " + c.sumText()
+		object.SetAnnotations(annotations)
+	}
+	data, err := object.MarshalJSON()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	client := m.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
-	force := true
-	live, err := client.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
-	if err != nil {
-		return nil, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+	if wrote || options.DryRun != nil {
+		next, err = client.Patch(ctx, name, types.ApplyPatchType, data, options)
+	} else {
+		next, err = client.Get(ctx, name, metav1.GetOptions{})
 	}
-	if err := established(ctx, client, live); err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+	switch {
+	case apierrors.IsConflict(err) && options.DryRun != nil:
+		return nil, false, m.notReplaced(c, by)
+	case err != nil:
+		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
 	}
-	return live, m.served(ctx, c)
+	if err := established(ctx, client, next); err != nil {
+		return nil, wrote, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+	}
+	return next, wrote, m.served(ctx, c)
 }
 
 // established waits until the API server has accepted the definition's names and
@@ -251,7 +363,7 @@ func established(ctx context.Context, client dynamic.ResourceInterface, live *un
 
 // served makes the shared mapper know the definition's kind in all its versions.
 // Discovery follows a definition that is established after a moment only.
-func (m *Manager) served(ctx context.Context, c crd) error {
+func (m *Manager) served(ctx context.Context, c *crd) error {
 	m.crds.serving.Lock()
 	defer m.crds.serving.Unlock()
 	for looks := 1; ; looks++ {
@@ -287,74 +399,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// CheckCRDs says what is wrong with one file of crds/, as far as it shows without a
-// cluster; for people, with the file's path. It returns the sums of its definitions by
-// their names: those that differ are not the same definition.
-func CheckCRDs(f File) (sums map[string][sha256.Size]byte, err error) {
-	found, err := parseCRDs(f)
-	sums = map[string][sha256.Size]byte{}
-	for _, c := range found {
-		sums[c.object.GetName()] = c.sum
-	}
-	return sums, err
-}
-
-// parseCRDs reads the documents of one file.
-func parseCRDs(f File) ([]crd, error) {
-	docs, err := bounded.YAMLDocuments(f.Data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", f.Path, tidy(err.Error()))
-	}
-	var found []crd
-	for i, doc := range docs {
-		data, err := yaml.YAMLToJSONStrict(doc)
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %s", f.Path, i+1, tidy(message.YAML(err.Error(), doc)))
-		}
-		if string(data) == "null" { // comments only
-			continue
-		}
-		c, err := parseCRD(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", f.Path, i+1, err)
-		}
-		found = append(found, c)
-	}
-	return found, nil
-}
-
-func parseCRD(data []byte) (crd, error) {
-	object := &unstructured.Unstructured{}
-	var head metav1.PartialObjectMetadata
-	if err := yaml.Unmarshal(data, &head); err != nil {
-		return crd{}, errors.New("not an object of Kubernetes")
-	}
-	if head.Kind != "CustomResourceDefinition" {
-		return crd{}, fmt.Errorf("kind is %q; crds/ holds CustomResourceDefinitions only, other objects belong to the chart's templates", head.Kind)
-	}
-	if head.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
-		return crd{}, fmt.Errorf("apiVersion is %q, not %s", head.APIVersion, apiextensionsv1.SchemeGroupVersion)
-	}
-	if head.Name == "" {
-		return crd{}, errors.New("metadata.name is missing")
-	}
-	if err := object.UnmarshalJSON(data); err != nil {
-		return crd{}, errors.New("not an object of Kubernetes")
-	}
-	unstructured.RemoveNestedField(object.Object, "status") // generators leave one behind
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	c := crd{object: object, sum: sha256.Sum256(data)}
-	c.group, _, _ = unstructured.NestedString(object.Object, "spec", "group")
-	c.kind, _, _ = unstructured.NestedString(object.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
-	for _, v := range versions {
-		if v, ok := v.(map[string]any); ok && v["served"] == true {
-			if name, ok := v["name"].(string); ok {
-				c.versions = append(c.versions, name)
-			}
-		}
-	}
-	return c, nil
 }

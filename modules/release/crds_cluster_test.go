@@ -34,26 +34,26 @@ func TestCRDs(t *testing.T) {
 	thing := f.target(nil, "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: a}\n")
 	f.refused(thing, "does not serve kind Thing of "+group+"/v1")
 
-	if _, err := f.ApplyCRDs(t.Context(), "web", append(files, File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
+	if _, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, append(files, File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
 		t.Error("a ConfigMap among the definitions was taken")
 	}
 	if _, err := f.dynamic.Resource(crds).Get(t.Context(), "things."+group, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("half of the files was applied: %v", err)
 	}
 
-	if changed, err := f.ApplyCRDs(t.Context(), "web", files); !changed || err != nil {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); !changed || err != nil {
 		t.Fatalf("first: %v, %v", changed, err)
 	}
 	f.reconcile(thing) // the kind is served already
 
 	writes := f.writes.Load()
-	if changed, err := f.ApplyCRDs(t.Context(), "web", files); changed || err != nil || f.writes.Load() != writes {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); changed || err != nil || f.writes.Load() != writes {
 		t.Errorf("again: %v, %v, %d writes", changed, err, f.writes.Load()-writes)
 	}
 
 	// An update that serves another version.
 	files[0].Data = []byte(strings.Replace(text, "name: v0, served: false", "name: v0, served: true", 1))
-	if changed, err := f.ApplyCRDs(t.Context(), "web", files); !changed || err != nil {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); !changed || err != nil {
 		t.Fatalf("update: %v, %v", changed, err)
 	}
 	if _, err := f.o.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: "Thing"}, "v0"); err != nil {
@@ -113,7 +113,7 @@ func TestDeclaredKinds(t *testing.T) {
 		}
 	})
 	for _, first := range []bool{true, false} {
-		if changed, err := f.ApplyCRDs(t.Context(), "web", m.Tree.CRDs); changed != first || err != nil {
+		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, m.Tree.CRDs); changed != first || err != nil {
 			t.Fatalf("changed %v, %v", changed, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestCRDsThatWereRemoved(t *testing.T) {
 	t.Cleanup(func() { _ = crds.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	apply := func(want bool) {
 		t.Helper()
-		if changed, err := f.ApplyCRDs(t.Context(), "web", files); changed != want || err != nil {
+		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); changed != want || err != nil {
 			t.Fatalf("changed: %v, %v", changed, err)
 		}
 	}
@@ -224,7 +224,9 @@ func TestCRDsThatWereRemoved(t *testing.T) {
 	}
 	apply(true)
 	apply(false)
-	f.Forget("web")
+	if err := f.ForgetCRDs(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
 	if _, ok := f.crds.of("web", name); ok {
 		t.Error("a module that is gone is remembered")
 	}

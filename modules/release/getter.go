@@ -58,6 +58,8 @@ type client struct {
 	reset func()
 	// lifeless: nothing gets ready, see [Options].
 	lifeless bool
+	// claimed says that another release waits for an object.
+	claimed func(Key) bool
 	// remember notes down what could not be deleted.
 	remember func([]object) error
 	// limit refuses objects that may not be made; nil refuses none.

@@ -42,60 +42,53 @@ func (c *client) update(original, target kube.ResourceList, force bool) (*kube.R
 	if len(failed) > 0 {
 		return all, errors.New(strings.Join(failed, " && "))
 	}
-	dropped, others, _ := c.own(original.Difference(target)) // one that cannot be read is not deleted now, and noted down
-	res, err := c.Client.UpdateThreeWayMerge(dropped, nil, force)
-	all.Deleted = append(res.Deleted, others...) // nothing is left of them here
-	return all, err
+	deleted, _ := c.delete(original.Difference(target), metav1.DeletePropagationBackground, true) // others are noted down
+	all.Deleted = deleted
+	return all, nil
 }
 
 // DeleteWithPropagationPolicy deletes the objects of a release that goes.
 func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	own, others, errs := c.own(resources)
-	res := &kube.Result{}
-	if len(own) > 0 {
-		deleted, failed := c.Client.DeleteWithPropagationPolicy(own, policy)
-		if errs = append(errs, failed...); deleted != nil {
-			res = deleted
-		}
-	}
-	res.Deleted = append(res.Deleted, others...)
-	return res, errs
+	deleted, errs := c.delete(resources, policy, false)
+	return &kube.Result{Deleted: deleted}, errs
 }
 
-// lookBeside is how many objects are read at once before they are deleted.
+// lookBeside is how many objects are read, or deleted, at once.
 const lookBeside = 16
 
-// own tells objects of the release from those that another one has taken over: Helm would delete these, too. Those that
-// cannot be read are in neither list.
-func (c *client) own(list kube.ResourceList) (own, others kube.ResourceList, errs []error) {
-	theirs, unread := make([]bool, len(list)), make([]error, len(list))
-	var reads errgroup.Group
-	reads.SetLimit(lookBeside)
+// delete deletes objects of the release, kind by kind as Helm does, and leaves those that another one has taken over,
+// or waits for: Helm would delete these, too. It returns the objects of which nothing is left here. keep leaves those
+// that ask for it.
+func (c *client) delete(list kube.ResourceList, policy metav1.DeletionPropagation, keep bool) (gone kube.ResourceList, errs []error) {
+	done, failed := make([]bool, len(list)), make([]error, len(list))
+	var group errgroup.Group
+	group.SetLimit(lookBeside)
 	for i, info := range list {
-		reads.Go(func() error {
-			theirs[i], unread[i] = c.taken(info)
+		if i > 0 && info.Mapping.GroupVersionKind != list[i-1].Mapping.GroupVersionKind {
+			_ = group.Wait() // each has its own error
+		}
+		group.Go(func() error {
+			done[i], failed[i] = c.deleteOne(info, policy, keep)
 			return nil
 		})
 	}
-	_ = reads.Wait() // each has its own error
+	_ = group.Wait()
 	for i, info := range list {
-		switch {
-		case unread[i] != nil:
-			errs = append(errs, unread[i])
-		case theirs[i]:
-			others = append(others, info)
-		default:
-			own = append(own, info)
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
+		} else if done[i] {
+			gone = append(gone, info)
 		}
 	}
-	return own, others, errs
+	return gone, errs
 }
 
-// taken says whether an object says that it belongs to another release.
-func (c *client) taken(info *resource.Info) (bool, error) {
-	live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+// deleteOne deletes the object that has been looked at, and no other of its name.
+func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagation, keep bool) (gone bool, err error) {
+	helper := resource.NewHelper(info.Client, info.Mapping)
+	live, err := helper.Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return true, nil
 	}
 	if err != nil {
 		return false, err
@@ -104,8 +97,20 @@ func (c *client) taken(info *resource.Info) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	name, namespace := at.GetAnnotations()["meta.helm.sh/release-name"], at.GetAnnotations()["meta.helm.sh/release-namespace"]
-	return name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), nil
+	name, namespace := at.GetAnnotations()[helmName], at.GetAnnotations()[helmNamespace]
+	switch {
+	case name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), c.claimed(keyOf(info.Mapping, info.Namespace, info.Name)):
+		return true, nil // nothing is left of it here
+	case keep && at.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy:
+		return false, nil
+	}
+	_, err = helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(at.GetUID())),
+	})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil, err
 }
 
 // leave takes out of a merge what others have of an object that is there.

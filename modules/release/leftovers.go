@@ -129,8 +129,10 @@ func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
 		return err
 	case live.DeletionTimestamp != nil, live.Annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy:
 		return nil
-	case live.Annotations["meta.helm.sh/release-name"] != ref.Name, live.Annotations["meta.helm.sh/release-namespace"] != ref.Namespace:
+	case live.Annotations[helmName] != ref.Name, live.Annotations[helmNamespace] != ref.Namespace:
 		return nil // somebody else has taken it over
+	case m.claimed(ref, keyOf(mapping, namespace, o.Name)):
+		return nil // somebody else takes it over
 	}
 	background := metav1.DeletePropagationBackground
 	err = client.Delete(ctx, o.Name, metav1.DeleteOptions{

@@ -179,7 +179,7 @@ func (r *reconcile) definitions() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.m.applyCRDs(r.ctx, ofChart(r.t.Module), Label(crds, r.t.Labels))
+	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), adopt: r.t.Adopt}, Label(crds, r.t.Labels))
 }
 
 // render renders the chart after its own CustomResourceDefinitions are there, as
@@ -213,6 +213,11 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	shown, err := r.shown(next)
 	if err != nil {
 		return false, err
+	}
+	if r.t.Adopt {
+		if err := r.m.claim(r.ctx, r.t, shown.objects); err != nil {
+			return false, err
+		}
 	}
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
 	if err != nil {
@@ -350,6 +355,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	m.facts.Delete(ref)
 	m.current.Delete(ref)
 	m.kindless.Delete(ref)
+	m.claims.Delete(ref)
 	return true, m.records.remove(ctx, ref)
 }
 

@@ -83,6 +83,8 @@ type Manager struct {
 	current sync.Map // Ref → deployed
 	// kindless are the releases whose repair has met a kind that is not served.
 	kindless sync.Map // Ref → nothing
+	// claims are the objects that releases wait for, see [Manager.claim].
+	claims sync.Map // Ref → identities
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -255,10 +257,9 @@ func (m *Manager) Fence(ctx context.Context) error {
 	}
 }
 
-// Forget drops what is remembered of a module that is gone.
+// Forget drops what is remembered of a module that is gone, but for its definitions, see [Manager.ForgetCRDs].
 func (m *Manager) Forget(module string) {
-	m.crds.forget(module)
-	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless} {
+	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims} {
 		of.Range(func(ref, _ any) bool {
 			if ref.(Ref).Module == module {
 				of.Delete(ref)

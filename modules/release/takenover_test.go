@@ -8,7 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func (w *driftWorld) there(of schema.GroupVersionResource, ns, name string) bool {
@@ -19,7 +22,108 @@ func (w *driftWorld) there(of schema.GroupVersionResource, ns, name string) bool
 	return err == nil
 }
 
-// A module is renamed, with adopt = True: the new one takes the objects over, then the old one is uninstalled.
+func (w *driftWorld) uid(of schema.GroupVersionResource, ns, name string) string {
+	w.t.Helper()
+	live, err := w.client.Resource(of).Namespace(ns).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(live.GetUID())
+}
+
+// module(adopt = True) takes objects over from nobody who still has them.
+func TestAdoptLeavesWhatOthersHave(t *testing.T) {
+	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: apps}\n"
+	for name, meta := range map[string]struct {
+		annotations map[string]string
+		owners      []metav1.OwnerReference
+		err         string
+	}{
+		"nobody":                   {},
+		"a release that is gone":   {annotations: map[string]string{helmName: "gone", helmNamespace: "apps"}},
+		"another release":          {annotations: map[string]string{helmName: "victim", helmNamespace: "apps"}, err: "it is of release victim in namespace apps"},
+		"a controller":             {owners: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: new(bool)}}, err: "it belongs to ReplicaSet r"},
+		"a parent":                 {annotations: map[string]string{"starling.dev/parent": "apps/p", "starling.dev/parent-uid": "u"}, err: "it is a child of apps/p"},
+		"a hook of another module": {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/other"}, err: "it is made by a hook"},
+		"a hook of this module":    {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/thief"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := newSimulatedDrift(t)
+			victim := Target{Module: "victim", Name: "victim", Namespace: "apps", Chart: chartOf("victim", cm)}
+			if _, err := w.Reconcile(t.Context(), victim); err != nil {
+				t.Fatal(err)
+			}
+			if name != "another release" {
+				victim.Chart = chartOf("victim", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+				victim.Chart.Digest = "2"
+				if _, err := w.Reconcile(t.Context(), victim); err != nil {
+					t.Fatal(err)
+				}
+				for i := range meta.owners {
+					*meta.owners[i].Controller = true
+				}
+				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+				o.SetName("a")
+				o.SetAnnotations(meta.annotations)
+				o.SetOwnerReferences(meta.owners)
+				if _, err := w.client.Resource(configMaps).Namespace("apps").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			thief := Target{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm), Adopt: true}
+			writes := len(f.writes)
+			_, err := w.Reconcile(t.Context(), thief)
+			if meta.err == "" && err != nil || meta.err != "" && (err == nil || !strings.Contains(err.Error(), meta.err)) {
+				t.Error(err)
+			}
+			if meta.err != "" && len(f.writes) != writes {
+				t.Errorf("a revision was made for a release that is refused: %v", f.writes[writes:])
+			}
+		})
+	}
+}
+
+// An object that comes in the place of one that was looked at is not deleted.
+func TestADeletionIsOfTheObjectThatWasLookedAt(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}
+	if _, err := w.Reconcile(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	server := f.server
+	f.server = &replacing{server, "/configmaps/a", func() {
+		f.server = server
+		maps := w.client.Resource(configMaps).Namespace("apps")
+		if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"of": "others"}}}
+		if _, err := maps.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if _, err := w.Uninstall(t.Context(), web.Ref(), 0); err == nil || !w.there(configMaps, "apps", "a") {
+		t.Errorf("the object of others is gone, %v", err)
+	}
+}
+
+// replacing calls between as an object has been read.
+type replacing struct {
+	next    http.RoundTripper
+	path    string
+	between func()
+}
+
+func (r *replacing) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.next.RoundTrip(req)
+	if err == nil && req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, r.path) {
+		r.between()
+	}
+	return resp, err
+}
+
+// A module is renamed, with adopt = True: the new one waits for the objects, then the old one is uninstalled.
 func TestAnUninstallLeavesWhatAnotherReleaseHas(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	pvc := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: db}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
@@ -29,11 +133,19 @@ func TestAnUninstallLeavesWhatAnotherReleaseHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	renamed := Target{Module: "renamed", Name: "renamed", Namespace: "apps", Chart: chartOf("renamed", pvc), Adopt: true}
-	if _, err := w.Reconcile(t.Context(), renamed); err != nil {
+	uid := w.uid(pvcs, "apps", "db")
+	refused := "PersistentVolumeClaim db in namespace apps is not taken over, as it is of release old in namespace apps: take it out there, or leave it out here"
+	if _, err := w.Reconcile(t.Context(), renamed); err == nil || err.Error() != refused {
 		t.Fatal(err)
 	}
 	if done, err := w.Uninstall(t.Context(), old.Ref(), 0); !done || err != nil {
 		t.Fatal(done, err)
+	}
+	if _, err := w.Reconcile(t.Context(), renamed); err != nil {
+		t.Fatal(err)
+	}
+	if w.uid(pvcs, "apps", "db") != uid {
+		t.Error("the object is another one")
 	}
 	if !w.there(pvcs, "apps", "db") {
 		t.Error("the uninstall of the old module has deleted an object of the new one")
@@ -51,13 +163,20 @@ func TestAnUpgradeLeavesWhatAnotherReleaseHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := Target{Module: "b", Name: "b", Namespace: "apps", Chart: chartOf("b", pvc), Adopt: true}
-	if _, err := w.Reconcile(t.Context(), b); err != nil {
+	uid := w.uid(pvcs, "apps", "db")
+	if _, err := w.Reconcile(t.Context(), b); err == nil || !strings.Contains(err.Error(), "it is of release a") {
 		t.Fatal(err)
 	}
 	a.Chart = chartOf("a", cm)
 	a.Chart.Digest = "2"
 	if res, err := w.Reconcile(t.Context(), a); err != nil || res.Action != ActionUpgraded {
 		t.Fatal(res, err)
+	}
+	if _, err := w.Reconcile(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if w.uid(pvcs, "apps", "db") != uid {
+		t.Error("the object is another one")
 	}
 	if !w.there(pvcs, "apps", "db") {
 		t.Error("the upgrade of a has deleted an object of b")

@@ -1,10 +1,29 @@
 package effect
 
-// ModuleAPIVersion and ModuleKind are those of Module objects.
+import (
+	"slices"
+	"strings"
+)
+
+// ModuleAPIVersion and ModuleKind are those of Module objects, ModuleDefinition is the name of
+// their CustomResourceDefinition.
 const (
 	ModuleAPIVersion = "starling.dev/v1alpha1"
 	ModuleKind       = "Module"
+	ModuleDefinition = "modules.starling.dev"
 )
+
+// TakesModules reports whether a CustomResourceDefinition is that of Module objects, or takes one
+// of its names: the API server serves the first one of these only.
+func TakesModules(definition map[string]any) bool {
+	spec, _ := definition["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	short, _ := names["shortNames"].([]any)
+	group, _, _ := strings.Cut(ModuleAPIVersion, "/")
+	return RefOf(definition).Name == ModuleDefinition || spec["group"] == group &&
+		(names["kind"] == ModuleKind || names["listKind"] == ModuleKind+"List" || names["plural"] == "modules" ||
+			names["singular"] == "module" || slices.ContainsFunc(short, func(s any) bool { return s == "mod" || s == "module" || s == "modules" }))
+}
 
 // ConfigChange is a change of one value that the user has set, see [WriteConfig].
 type ConfigChange struct {

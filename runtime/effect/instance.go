@@ -19,6 +19,10 @@ const ModuleLabel = "starling.dev/module"
 // objects, and grants cover them.
 const ReleasedByLabel = "starling.dev/released-by"
 
+// DefinedByAnnotation is on a CustomResourceDefinition of crds/: the mark of the module that has
+// applied it, see [Instance.Mark], and a digest of the definition.
+const DefinedByAnnotation = "starling.dev/defined-by"
+
 // Instance names one Starling, and tells which objects belong to it. No grant covers
 // these: who could write the user's ConfigMap could switch modules off, and the Secrets
 // hold what all modules keep.
@@ -70,6 +74,8 @@ func (i Instance) Owns(ref Ref) bool {
 		return here && ref.Name == i.Name
 	case "starling.dev/Module":
 		return true
+	case "apiextensions.k8s.io/CustomResourceDefinition":
+		return ref.Name == ModuleDefinition
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
 		return strings.HasPrefix(ref.Name, i.Prefix())
 	}

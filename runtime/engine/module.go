@@ -220,7 +220,7 @@ func (e *Engine) step(m *module) {
 		e.bringUp(m)
 	case !v.Do.Runs() && m.started:
 		e.takeDown(m)
-	case m.started && m.wantsCRDs(): // those of another generation
+	case m.wantsCRDs() && (m.started || len(m.gen.Tree.CRDs) == 0): // those of another generation
 		e.applyCRDs(m)
 	}
 	if v.Asks {
@@ -271,7 +271,7 @@ func (e *Engine) bringUp(m *module) {
 
 // wantsCRDs says that CRDs are not applied as they are in the tree.
 func (m *module) wantsCRDs() bool {
-	return m.gen.Tree != nil && len(m.gen.Tree.CRDs) > 0 && !m.crds.Done
+	return m.gen.Tree != nil && (len(m.gen.Tree.CRDs) > 0 || !m.crds.At.IsZero()) && !m.crds.Done
 }
 
 func (e *Engine) applyCRDs(m *module) {
@@ -286,7 +286,15 @@ func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
 	m := a.module
 	m.crds.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
 	if m.gen.Tree != a.action.(ApplyCRDs).Module.Tree { // others have come meanwhile
-		m.crds.Again()
+		e.renewCRDs(m)
+	}
+}
+
+// renewCRDs has the definitions applied as they are in the tree now. When there are none any more others may have
+// what the module had: that is due, too.
+func (e *Engine) renewCRDs(m *module) {
+	if m.crds.Again(); m.gen.Tree != nil && len(m.gen.Tree.CRDs) == 0 {
+		m.crds.Soon(e.now)
 	}
 }
 

@@ -60,7 +60,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 	}
 	m.renewValues(d.values)
 	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
-		m.crds.Again()
+		e.renewCRDs(m)
 	}
 	e.renewPass(m, old)
 	return c

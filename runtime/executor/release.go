@@ -22,8 +22,14 @@ func (x *Executor) ApplyCRDs(ctx context.Context, a engine.ApplyCRDs) error {
 	return x.applyCRDs(ctx, a.Module)
 }
 
+// ForgetCRDs drops what is remembered of the definitions of a module that is gone.
+func (x *Executor) ForgetCRDs(ctx context.Context, module string) error {
+	return x.o.Releases.ForgetCRDs(ctx, module)
+}
+
 func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
-	changed, err := x.o.Releases.ApplyCRDs(ctx, m.Name, release.Label(m.Tree.CRDs, m.Decl.Labels))
+	ref := release.Ref{Module: m.Name, Name: m.Decl.Release, Namespace: m.Decl.Namespace}
+	changed, err := x.o.Releases.ApplyCRDs(ctx, ref, m.Decl.Adopt, release.Label(m.Tree.CRDs, m.Decl.Labels))
 	if changed {
 		x.o.Client.Refresh()
 		x.o.Releases.ResetDiscovery()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -209,6 +210,11 @@ func (d *Driver) gone(a engine.Gone) {
 	if a.Hook == "" {
 		d.outbox.gone(a.Module)
 		d.releases.Forget(a.Module)
+		d.busy.Go(func() {
+			if err := d.guard(func() error { return d.executor.ForgetCRDs(d.work, a.Module) }); err != nil && d.work.Err() == nil {
+				d.log(a.Module, "").Log(builtins.LevelWarn, err.Error(), nil)
+			}
+		})
 		d.repairs.Delete(a.Module)
 	}
 	d.answers.gone(a.Module, a.Hook)

@@ -22,7 +22,7 @@ var Definition []byte
 
 const (
 	// DefinitionName is the name of the CustomResourceDefinition.
-	DefinitionName = "modules.starling.dev"
+	DefinitionName = effect.ModuleDefinition
 	// numberAnnotation numbers the definitions of versions of Starling.
 	numberAnnotation = "starling.dev/definition"
 	// servedWithin is how long the API server may take until it serves a definition.

@@ -60,6 +60,10 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		}
 	case engine.Unpublish:
 		w.Metrics.Unpublish(a.Module, a.Hook, a.Key)
+	case engine.Gone:
+		if err := w.executor.ForgetCRDs(ctx, a.Module); err != nil {
+			w.o.Log(a.Module, "", builtins.LevelWarn, err.Error(), nil)
+		}
 	case dropSets:
 		if err := w.executor.DropSets(ctx, a.DropSets, a.mark); err != nil {
 			w.o.Log(a.Module, a.Hook, builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)

@@ -128,7 +128,7 @@ func noteRevision(newest map[string]helmRevision, secret map[string]any) {
 func text(v any) string { s, _ := v.(string); return s }
 
 // passing are the fields of metadata that tell of the way, not of the state.
-var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true,
+var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true, effect.DefinedByAnnotation: true,
 	"deployment.kubernetes.io/revision": true, "podIP": true, "podIPs": true, "startedAt": true, "finishedAt": true}
 
 // stater makes the state of objects.

@@ -371,6 +371,9 @@ func (w *World) handle(in engine.Input) {
 			w.refused = a.Reason
 		case engine.Gone:
 			w.gone(a)
+			if a.Hook == "" {
+				w.pending = append(w.pending, a)
+			}
 		case engine.StopWatch:
 			// At once: what the watch still says must not be heard.
 			delete(w.watches, a.ID)

@@ -1,0 +1,125 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	children "github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// module(adopt = True) takes an object over from nobody who still has it: the other release would
+// look ready without it, or delete it (docs/decisions/0085). While it waits, a release that drops
+// the object, or ends, leaves it there.
+
+// claim refuses objects of the target that others still have, and notes that it waits for them.
+func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
+	holders := make([]string, len(objects))
+	var looks errgroup.Group
+	looks.SetLimit(lookBeside)
+	for i, o := range objects {
+		looks.Go(func() (err error) {
+			if !o.hook {
+				holders[i], err = m.holder(ctx, t.Ref(), o)
+			}
+			return err
+		})
+	}
+	if err := looks.Wait(); err != nil {
+		return fmt.Errorf("asking whose the objects are that module(adopt = True) may take over: %w", err)
+	}
+	waits := map[string]bool{}
+	var refused error
+	for i, o := range objects {
+		if holders[i] == "" {
+			continue
+		}
+		waits[o.identity("")] = true
+		o.Namespace = o.ref(t.Namespace).Namespace
+		waits[o.identity("")] = true
+		if refused == nil {
+			refused = fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", o, holders[i])
+		}
+	}
+	if refused == nil {
+		m.claims.Delete(t.Ref())
+	} else {
+		m.claims.Store(t.Ref(), waits)
+	}
+	return refused
+}
+
+// holder says who has an object that is there, "" for nobody.
+func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error) {
+	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	if meta.IsNoMatchError(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	at := keyOf(mapping, o.ref(ref.Namespace).Namespace, o.Name)
+	live, err := m.meta.Resource(mapping.Resource).Namespace(at.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	other := Ref{Name: live.Annotations[helmName], Namespace: live.Annotations[helmNamespace]}
+	if other.Name == ref.Name && other.Namespace == ref.Namespace {
+		return "", nil
+	}
+	if other.Name != "" {
+		held, err := m.holds(ctx, other, at)
+		if held || err != nil {
+			return fmt.Sprintf("it is of release %s", other), err
+		}
+	}
+	delete(live.Annotations, helmName)
+	if live.Annotations[effect.MadeByAnnotation] == m.instance().Mark(ref.Module) {
+		delete(live.Annotations, effect.MadeByAnnotation) // an object that a hook of the module has made
+	}
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return "", err
+	}
+	return children.Keeper(obj, children.Parent{}), nil
+}
+
+// holds says whether the newest revision of a release has an object in it.
+func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
+	var rel *helmrelease.Release
+	err := guard(func() (err error) { rel, err = m.Last(ctx, ref.Namespace, ref.Name); return err })
+	if err != nil || rel == nil {
+		return err != nil, err
+	}
+	objects, err := objectsOf(rel.Manifest)
+	if err != nil {
+		return true, err
+	}
+	want := object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+	for _, o := range objects {
+		if o.groupKind() == want.groupKind() && o.Name == key.Name && (key.Namespace == "" || o.ref(ref.Namespace).Namespace == key.Namespace) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// claimed says whether another release waits for an object.
+func (m *Manager) claimed(ref Ref, key Key) (found bool) {
+	id := object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}.identity("")
+	m.claims.Range(func(by, waits any) bool {
+		found = by.(Ref) != ref && waits.(map[string]bool)[id]
+		return !found
+	})
+	return found
+}
