@@ -20,6 +20,11 @@ func secretName(name string, revision int) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
 }
 
+// SecretOf is "namespace/name" of the Secret that holds a revision.
+func SecretOf(ref Ref, revision int) string {
+	return ref.Namespace + "/" + secretName(ref.Name, revision)
+}
+
 func secretsResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 }

@@ -251,6 +251,7 @@ func (b *Begun) Plan(ctx context.Context) (*Plan, error) {
 	for _, text := range unread {
 		p.Warnings = append(p.Warnings, m.Text(text))
 	}
+	p.Warnings = append(p.Warnings, underWay(before, w.Later())...)
 	b.addWarnings(p, st, m)
 	for _, s := range w.Sent {
 		for _, msg := range s.Messages {

@@ -1,8 +1,14 @@
 package plan
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/client-go/kubernetes"
+	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
@@ -153,4 +159,47 @@ func refOf(obj map[string]any) effect.Ref {
 	ref := effect.Ref{APIVersion: obj["apiVersion"].(string), Kind: obj["kind"].(string), Name: meta["name"].(string)}
 	ref.Namespace, _ = meta["namespace"].(string)
 	return ref
+}
+
+// Another process works on a release while it is planned, or has begun to: the plan says so, and is whole.
+func TestReleaseUnderWay(t *testing.T) {
+	for _, begun := range []bool{true, false} {
+		base := running(t, web(nil), thing("Node", "", "a", nil))
+		base.Stop()
+		a := serve(t, base)
+		clients, err := kubernetes.NewForConfig(&clientrest.Config{Host: a.url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		helm := driver.NewSecrets(clients.CoreV1().Secrets("web"))
+		rel, err := helm.Get("sh.helm.release.v1.web.v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "! warning: module web: release web/web is under way: revision 2 has come since the plan began, and is not in it: plan again once it has ended"
+		if begun {
+			rel.SetStatus(helmrelease.StatusPendingUpgrade, "")
+			if err := helm.Update("sh.helm.release.v1.web.v1", rel); err != nil {
+				t.Fatal(err)
+			}
+			want = "! warning: module web: release web/web is under way: revision 1 is pending-upgrade; the plan says what is left to do now: plan again once it has ended"
+		} else {
+			a.meddle = func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.Method == "GET" && strings.HasSuffix(r.URL.Path, "/secrets/sh.helm.release.v1.web.v2") && rel.Version == 1 {
+					rel.Version = 2
+					if err := helm.Create("sh.helm.release.v1.web.v2", rel); err != nil {
+						t.Error(err)
+					}
+				}
+				return false
+			}
+		}
+		p, text, err := a.plan(t, web(map[string]string{"web/values.yaml": "color: green\n", "late/module.star": "module(enabled = True)\n", "late/Chart.yaml": "apiVersion: v2\nname: late\nversion: 1.0.0\n", "late/templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: late\n"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Failed() || !strings.Contains(text, want) || !strings.Contains(text, "upgrade release web in web") || !strings.Contains(text, "install release late") {
+			t.Errorf("failed: %v, want %s\n%s", p.Failed(), want, text)
+		}
+	}
 }

@@ -2,11 +2,31 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/sim"
 )
+
+// underWay tells of releases on which another process works: of those that are pending as the plan begins, and of those
+// that get a revision while it is made.
+func underWay(before map[release.Ref]*sim.Release, later []string) (out []string) {
+	for _, ref := range slices.SortedFunc(maps.Keys(before), compareRefs) {
+		r := before[ref]
+		switch {
+		case helmrelease.Status(r.Status).IsPending():
+			out = append(out, fmt.Sprintf("module %s: release %s/%s is under way: revision %d is %s; the plan says what is left to do now: plan again once it has ended", ref.Module, ref.Namespace, ref.Name, r.Revision, r.Status))
+		case slices.Contains(later, release.SecretOf(ref, r.Revision+1)):
+			out = append(out, fmt.Sprintf("module %s: release %s/%s is under way: revision %d has come since the plan began, and is not in it: plan again once it has ended", ref.Module, ref.Namespace, ref.Name, r.Revision+1))
+		}
+	}
+	return out
+}
 
 // addWarnings tells of the user's config and of what is wrong beside failures.
 func (b *Begun) addWarnings(p *Plan, st status.Status, m *masker) {

@@ -134,6 +134,15 @@ type forked struct {
 
 func (f forked) Discovery() discovery.CachedDiscoveryInterface { return f.w.capabilities() }
 
+// Later is [store.Store.Later] of this world and of those that it lies over.
+func (w *World) Later() []string {
+	later := w.store.Later()
+	if f, is := w.o.Origin.(forked); is {
+		later = append(later, f.w.Later()...)
+	}
+	return later
+}
+
 // capabilities are what charts see of the API server: what the origin says, and what
 // the world has beyond that.
 func (w *World) capabilities() discovery.CachedDiscoveryInterface {

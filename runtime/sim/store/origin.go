@@ -41,7 +41,9 @@ type over struct {
 	// known are the objects as they were found, by resource and key; nil: not there.
 	known map[schema.GroupResource]map[string]map[string]any
 	// listed are the selections that were asked for.
-	listed map[string]bool
+	listed map[string]listing
+	// later are the objects that came after the list that would have shown them, see [Store.Later].
+	later []string
 	// gone are the uids of objects that were deleted in the store.
 	gone map[string]bool
 	by   map[schema.GroupResource]map[string][]string
@@ -55,6 +57,12 @@ type over struct {
 	lost        *Lost
 }
 
+// listing says which objects a list that was read would have shown.
+type listing struct {
+	of      schema.GroupResource
+	matches func(obj map[string]any) bool
+}
+
 // Over makes a store that shows what the origin holds, and keeps all changes to
 // itself. The namespaces are the origin's. Garbage is collected as far as the store
 // knows it: dependents that nobody has asked for stay out of sight.
@@ -62,7 +70,7 @@ func Over(o Options, origin Origin) (*Store, error) {
 	s := empty(o)
 	s.over = &over{
 		origin: origin, served: map[schema.GroupVersionResource]bool{}, known: map[schema.GroupResource]map[string]map[string]any{},
-		listed: map[string]bool{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, created: map[schema.GroupResource]map[string]creation{},
+		listed: map[string]listing{}, gone: map[string]bool{}, by: map[schema.GroupResource]map[string][]string{}, created: map[schema.GroupResource]map[string]creation{},
 		refused: map[string]error{}, views: map[string]map[string]any{},
 	}
 	kinds, err := origin.Kinds()
@@ -128,8 +136,34 @@ func (s *Store) load(k *kind, namespace, name string) error {
 	}); err != nil {
 		return err
 	}
+	if obj != nil && s.cameLater(k, obj) {
+		obj = nil
+	}
 	s.take(k, key, obj)
 	return nil
+}
+
+// cameLater says whether an object that nobody knew should have stood in a list that was read: it is there since then,
+// as with the next revision of a release on which somebody works. The store shows one moment, so it is none of it.
+func (s *Store) cameLater(k *kind, obj map[string]any) bool {
+	for _, l := range s.over.listed {
+		if l.of == k.groupResource() && l.matches(obj) {
+			s.over.later = append(s.over.later, keyOf(namespaceOf(obj), nameOf(obj)))
+			return true
+		}
+	}
+	return false
+}
+
+// Later are the objects, as "namespace/name", that have come to the origin after a list that would have shown them was
+// read there. The store shows none of them.
+func (s *Store) Later() []string {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.over == nil {
+		return nil
+	}
+	return slices.Clone(s.over.later)
 }
 
 // knows says whether an object, or that there is none, is known.
@@ -145,8 +179,12 @@ func selected(k *kind, namespace string, sel Selection) string {
 
 // knowsList says whether what a selection describes was asked for.
 func (s *Store) knowsList(k *kind, namespace string, sel Selection) bool {
-	return s.over.listed[selected(k, namespace, sel)] || s.over.listed[selected(k, namespace, Selection{})] ||
-		s.over.listed[selected(k, "", sel)] || s.over.listed[selected(k, "", Selection{})]
+	for _, at := range []string{selected(k, namespace, sel), selected(k, namespace, Selection{}), selected(k, "", sel), selected(k, "", Selection{})} {
+		if _, is := s.over.listed[at]; is {
+			return true
+		}
+	}
+	return false
 }
 
 // Unknown are those of some reads for which the store would ask its origin.
@@ -177,10 +215,16 @@ func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
 	}); err != nil {
 		return err
 	}
-	s.over.listed[selected(k, namespace, sel)] = true
 	for _, obj := range found {
-		s.take(k, keyOf(namespaceOf(obj), nameOf(obj)), obj)
+		if s.knows(k, namespaceOf(obj), nameOf(obj)) || !s.cameLater(k, obj) {
+			s.take(k, keyOf(namespaceOf(obj), nameOf(obj)), obj)
+		}
 	}
+	matches, err := k.matcher(namespace, sel)
+	if err != nil {
+		matches = func(map[string]any) bool { return false } // an origin may know fields that a store does not
+	}
+	s.over.listed[selected(k, namespace, sel)] = listing{k.groupResource(), matches}
 	return nil
 }
 
