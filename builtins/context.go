@@ -185,6 +185,8 @@ type Run struct {
 	// Owns are the kinds of which a controller may want children, in PhaseDesired, Fields those of which it
 	// may want fields; nil: all. Namespace is that of the parent there, if it has one.
 	Owns, Fields []reconcile.Kind
+	// Progressing is what progressing(…) has said in PhaseDesired.
+	Progressing string
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.

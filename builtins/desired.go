@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -104,7 +105,17 @@ func desiredSpecs() []Spec {
 		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Returns: answer,
 			Doc:    "Answer of desired: nothing can be done before something changes at which desired has looked, most often the parent. Nothing is written or deleted.",
 			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown as a failure."}}},
+		{Name: "progressing", Phases: PhaseDesired, call: callProgressing,
+			Doc:    "Holds back the condition Ready of the parent, which is Unknown with this text, though all children are ready. Children are written all the same. desired and status may call it; the last call counts.",
+			Params: []Param{{Name: "text", Type: TypeString, Doc: "What is under way, for people: \"1 of 3 members has joined\"."}}},
 	}, generateSpecs()...)
+}
+
+func callProgressing(c *call) (starlark.Value, error) {
+	if c.run.Progressing = c.str("text"); c.run.Progressing == "" {
+		return nil, errors.New("text: got no text; say what is under way")
+	}
+	return starlark.None, nil
 }
 
 func callStalled(c *call) (starlark.Value, error) {

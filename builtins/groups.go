@@ -48,7 +48,7 @@ func groupNames() []groupName {
 		{"Times and durations", "time.*"},
 		{"HTTP", "http.* secret_ref reply"},
 		{"Reviews and conversions", "k8s.validate k8s.mutate deny warn k8s.convert"},
-		{"Controllers", "controller owns part set_fields rolling stalled generate.*"},
+		{"Controllers", "controller owns part set_fields rolling stalled progressing generate.*"},
 		{"Containers and tokens", "k8s.exec k8s.logs k8s.ask k8s.token"},
 		{"Secrets and certificates", "k8s.secret reveal tls.* jwt.* bcrypt.* random.*"},
 		{"Encodings and the environment", "base64.* hash.* gzip.* env"},

@@ -140,6 +140,8 @@ type Question struct {
 	Children []reconcile.Child
 	// Lookups is what they may ask besides.
 	Lookups *Lookups
+	// Failures are writes of children that have failed.
+	Failures []reconcile.Failure
 	// Unsynced are kinds of which nobody knows yet which children there are.
 	Unsynced []reconcile.Kind
 	// Look is told what is wanted and what there is. It returns that with who has changed it, and with the
@@ -199,7 +201,7 @@ func (q Question) Decide(fn starlark.Callable, out *Decided) starlark.Callable {
 		if err != nil {
 			return nil, err
 		}
-		out.Actions, err = out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: children, Unsynced: q.Unsynced})
+		out.Actions, err = out.Desired.Actions(thread, args[0], reconcile.Inventory{Children: children, Failures: q.Failures, Unsynced: q.Unsynced})
 		out.Children = children
 		return starlark.None, err
 	})

@@ -71,7 +71,7 @@ func testAskSpecs() []Spec {
 			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
 		spec("replay", "a list of texts: what the run asks for, as `starling replay` prints it, with what is in its objects", "Runs a hook once, in no cluster, with what a recorded run was given. `starling new test --from-run` writes such runs down.", callTestReplay,
 			Param{Name: "run", Type: TypeDict, Doc: "The run: snapshots, events, values, answers and the rest."}),
-		read("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of part(…) as Starling writes them), .waiting and .stalled (the reason, or None), .due (the soonest time that ctx.reached was asked for and that has not come, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
+		read("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of part(…) as Starling writes them), .waiting, .stalled and .progressing (the reason, or None), .due (the soonest time that ctx.reached was asked for and that has not come, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
 			"Calls the desired function of a controller, in no cluster.", callTestDesired,
 			Param{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx and the parent."},
 			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object, as it is; defaults of its kind are not filled in."},

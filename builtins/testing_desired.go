@@ -51,7 +51,7 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		defer Attach(c.thread, c.ctx)
 		return do()
 	}
-	answer := &testAnswer{parent: o, key: key, ask: ask, lookups: lookups}
+	answer := &testAnswer{parent: o, key: key, ask: ask, lookups: lookups, run: run}
 	q, unspent := Question{Key: key, Parent: o, Children: children, Lookups: lookups}, *run
 	err = ask(func() error {
 		v, err := starlark.Call(c.thread, fn, q.args(), nil)
@@ -102,6 +102,7 @@ type testAnswer struct {
 	parent starlark.Value
 	// lookups answers what it asks beside them.
 	lookups *Lookups
+	run     *Run
 	// ask does something in PhaseDesired.
 	ask func(func() error) error
 }
@@ -169,7 +170,7 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 		due = startime.Time(at)
 	}
 	return starlarkstruct.FromStringDict(starlark.String("desired"), starlark.StringDict{
-		"due": due, "parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled),
+		"due": due, "parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled), "progressing": reason(d.run.Progressing),
 		"actions": starlark.NewBuiltin("actions", func(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			given := starlark.Value(starlark.None)
 			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "children?", &given); err != nil {

@@ -159,11 +159,30 @@ func create(s *store.Store, obj map[string]any) (store.Result, error) {
 	return made, err
 }
 
+// withStatus gives an object that was made the status that it is given with: what its controller wants may hang on it,
+// and a request that makes an object takes none.
+func withStatus(s *store.Store, obj map[string]any, made store.Result) (store.Result, error) {
+	ref := effect.RefOf(made.Object)
+	k, known := s.KindOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if obj["status"] == nil || !known || !k.Status {
+		return made, nil
+	}
+	with := maps.Clone(made.Object)
+	with["status"] = obj["status"]
+	t := store.Target{GVR: k.GVR(), Namespace: ref.Namespace, Name: ref.Name, Subresource: "status"}
+	told, err := s.Update(t, with, store.WriteOptions{Manager: exampleManager})
+	told.Warnings = slices.Concat(made.Warnings, told.Warnings)
+	return told, err
+}
+
 // example tries the controllers of one kind on one object.
 func (c *checker) example(m *generation.Module, e example, s *store.Store, lookups map[*generation.Hook]builtins.LookupsOptions) {
 	ref := effect.RefOf(e.Object)
 	c.kind(m.Name, e.File, "examples/: ", ref.APIVersion, ref.Kind)
 	made, err := create(s, e.Object)
+	if err == nil {
+		made, err = withStatus(s, e.Object, made)
+	}
 	if err != nil {
 		c.addAt(Error, "examples", m.Name, e.File, fmt.Sprintf("%s: the API server refuses it: %s", ref, err), "")
 		return
@@ -301,7 +320,7 @@ func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store,
 		c.addAt(Error, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: %s has no field %s: the API server refuses it", p.Name, p.ID.Kind, u.path), u.hint())
 	}
 	for _, at := range cluster.OtherForms(want, made.Object, exampleManager) {
-		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server keeps %s, so the child looks changed at each look", p.Name, at), "write it as the API server keeps it")
+		c.addAt(Warning, "examples", m.Name, p.Pos, fmt.Sprintf("part %q: the API server keeps %s, which costs a request after each start of Starling", p.Name, at), "write it as the API server keeps it")
 	}
 	if p.ID.Kind == "Secret" && p.ID.APIVersion == "v1" {
 		return

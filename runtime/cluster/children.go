@@ -25,18 +25,20 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 	fates := make([]effect.Fate, len(wr.Children))
 	at, failed := len(wr.Children), 0
 	err := sideBySide(len(wr.Children), w.o.SideBySide, func(i int) error {
-		err := w.child(ctx, manager, wr.Children[i], wr.Cause)
+		form, err := w.child(ctx, manager, wr.Children[i], wr.Cause)
 		if err == nil {
-			fates[i] = effect.Written
+			fates[i] = effect.Fate{Written: true, Form: form}
 			return nil
 		}
 		if ctx.Err() != nil {
 			return err
 		}
+		err = atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
+		fates[i].Err = err.Error()
 		mu.Lock()
 		defer mu.Unlock()
 		if failed++; i < at {
-			at, first = i, atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
+			at, first = i, err
 		}
 		return nil
 	})
@@ -57,13 +59,14 @@ func atPos(pos string, err error) error {
 	return fmt.Errorf("%s: %w", pos, err)
 }
 
-func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
+// child carries out one write. Form is that of [effect.Fate].
+func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) (form string, err error) {
 	if m.Kind == effect.WriteFields {
-		return w.fields(ctx, m, cause)
+		return "", w.fields(ctx, m, cause)
 	}
 	p, err := w.o.Client.begin(ctx, manager, m)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var found map[string]any
 	if m.Kind == effect.WriteApply && m.Unchanged == nil {
@@ -99,7 +102,10 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if err == nil && (obj != nil || m.Kind == effect.WriteDelete) {
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}
-	return err
+	if err == nil && m.Kind == effect.WriteApply && found == nil && !Same(m.Object, obj, manager) {
+		form = Form(m.Object, obj, manager)
+	}
+	return form, err
 }
 
 // errFound says that a child is there which was not seen.

@@ -48,7 +48,7 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 		Fields:     func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) },
 		Same:       func(want, live map[string]any) bool { return Same(want, live, manager) },
 		Owns:       func(want, live map[string]any) bool { return Owns(want, live, manager) },
-		OtherForms: func(want, live map[string]any) []string { return OtherForms(want, live, manager) },
+		Form:       func(want, live map[string]any) string { return Form(want, live, manager) },
 		StatusSame: func(want, live map[string]any) bool { return StatusSame(want, live, manager) },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return StatusOf(live, manager) },
 		Writer: func(live map[string]any) (w hook.Written) {

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +26,20 @@ func OtherForms(want, live map[string]any, manager string) []string {
 		}
 	}
 	return f.found
+}
+
+// Form stands for want, and for what live has of the fields that manager owns; "" where that is not known.
+func Form(want, live map[string]any, manager string) string {
+	a := appliedFields(live, manager, "")
+	if a == nil {
+		return ""
+	}
+	text, err := json.Marshal([]any{want, a.apiVersion, a.fields, ownedOf(live, a.fields)})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 type forms struct {

@@ -140,14 +140,14 @@ type Write struct {
 }
 
 // Fate is what has become of the write of a child.
-type Fate string
-
-const (
-	// Unwritten: it has failed, or was not made.
-	Unwritten Fate = ""
+type Fate struct {
 	// Written: the child is as the write asks for.
-	Written Fate = "written"
-)
+	Written bool
+	// Form stands for what the API server has made of it, where that differs from what was asked for; else "".
+	Form string
+	// Err says why it has failed; "" for one that was not made.
+	Err string
+}
 
 // Objects returns the objects that the write changes. Events are not counted.
 func (w *Write) Objects() []Ref {

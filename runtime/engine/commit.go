@@ -14,7 +14,6 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
-	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // runDone checks what a run asked for and has it committed.
@@ -36,8 +35,8 @@ func (e *Engine) runDone(in RunDone) {
 	}
 	h.took = in.Took
 	h.runs++
-	r.subject.Decide(reconcile.Outcome{Waits: in.Waits, Actions: in.Actions})
 	if h.gen.Controller != nil {
+		r.subject.Outcome().Decided(in.Waits, in.Actions, in.Err != nil)
 		e.looked(r, &in)
 	}
 	if in.Err != nil && !h.keeps(&in) {
@@ -148,15 +147,17 @@ func (r *asked) ownsSets() bool {
 }
 
 func (e *Engine) committed(in Committed) {
-	r := e.run(in.Run)
+	r, apart := e.run(in.Run), false
 	if r != nil {
 		e.wrote.End(r.done.Effects.Writes, r.cause)
-		e.childrenWritten(r, in.Children)
+		apart = e.childrenWritten(r, in.Children)
 	}
 	switch {
 	case r == nil:
 	case r.outdated():
 		e.drop(r)
+	case in.Err != nil && apart && r.done.Err == nil:
+		e.childrenFailed(r, in.Err)
 	case in.Err != nil:
 		e.commitFailed(r, in.Err)
 	default:
@@ -236,15 +237,15 @@ func (e *Engine) end(r *asked) {
 // runCommitted ends a run whose effects are committed.
 func (e *Engine) runCommitted(r *asked) {
 	if r.done.Err == nil {
-		e.runSucceeded(r)
+		e.runSucceeded(r, r.subject.Outcome().Failure())
 		return
 	}
 	e.count(r)
 	e.runFailed(r, r.done.Err)
 }
 
-// runSucceeded makes the effects of a run count.
-func (e *Engine) runSucceeded(r *asked) {
+// runSucceeded makes the effects of a run count. Failing says which children cannot be written, or "".
+func (e *Engine) runSucceeded(r *asked, failing string) {
 	e.end(r)
 	h, s, m := r.hook, r.subject, r.module
 	effects, events := &r.done.Effects, r.call().Events
@@ -252,7 +253,9 @@ func (e *Engine) runSucceeded(r *asked) {
 		echo := h.echoes.Of(s.ID())
 		h.lane.Delay(work(s), echo.Until())
 		echo.End(len(effects.Writes) > 0, e.now)
-		if h.subjects.Succeed(s) {
+		if failing != "" {
+			h.subjects.Fail(s, failing, false)
+		} else if h.subjects.Succeed(s) {
 			e.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
 		}
 	}
@@ -271,13 +274,16 @@ func (e *Engine) runSucceeded(r *asked) {
 	if r.call().Cleanup && r.done.Waits == "" {
 		e.cleaned(h, s)
 	}
-	m.pass.Ran(h.gen.ID, events, true)
+	m.pass.Ran(h.gen.ID, events, failing == "")
 }
 
 // nextLook is when the subject of a run has the next one, though nothing changes; zero: it has none.
 func (e *Engine) nextLook(r *asked) time.Time {
 	next, after := r.done.Due, r.done.Effects.Requeue
 	if again := e.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
+		next = again
+	}
+	if again := r.subject.Outcome().Next(); !again.IsZero() && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
 	if r.module.leaving {
@@ -358,8 +364,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 			level = builtins.LevelDebug
 		}
 	default:
-		backoff := lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}
-		delay := backoff.Delay(work.Attempt, e.opts.Jitter())
+		delay := e.delay(h, work.Attempt)
 		if failed != nil && failed.RetryAfter > 0 {
 			delay = failed.RetryAfter
 		}
@@ -372,6 +377,11 @@ func (e *Engine) runFailed(r *asked, err error) {
 	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
 	m.pass.Ran(h.gen.ID, work.Events, allowed)
 	e.touch(m)
+}
+
+// delay is how long the next try waits after so many.
+func (e *Engine) delay(h *hook, tries int) time.Duration {
+	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.Delay(tries, e.opts.Jitter())
 }
 
 func roundUp(d time.Duration) time.Duration {

@@ -122,7 +122,7 @@ func (e *Engine) reconcile(in Reconcile) {
 	m.crds.Soon(e.now)
 	m.eval.Soon(e.now)
 	for _, h := range m.hooks {
-		h.lane.RetryAllSoon(h.gen.ID, 0)
+		e.retryAll(h, 0)
 	}
 	m.pass.Renew()
 	e.touch(m)

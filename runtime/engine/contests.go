@@ -3,57 +3,14 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
-	hooks "github.com/starling-operator/starling/runtime/hook"
-	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // A child that somebody changes again and again is put right later each time, as an object of a release is.
-
-// past is what earlier runs about a parent have left.
-func (h *hook) past(key string, now time.Time) (out hooks.Past) {
-	rounds := h.repairs[key]
-	for id := range rounds {
-		if c, is := rounds.Contested(id, now); is {
-			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: c.By, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
-		}
-	}
-	slices.SortFunc(out.Contests, func(a, b hooks.Contest) int {
-		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Subresource, b.Subresource))
-	})
-	return out
-}
-
-// childrenWritten takes in what has become of the writes of children.
-func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) {
-	h, s := r.hook, r.subject
-	rounds := h.repairs[s.Key]
-	var contests []contest
-	for i, w := range r.done.Writes {
-		if w.By == "" || i >= len(fates) || fates[i] != effect.Written {
-			continue
-		}
-		if rounds == nil {
-			rounds = repairs.Rounds[reconcile.ID]{}
-			h.repairs[s.Key] = rounds
-		}
-		if rounds.Add(w.ID, "", w.By, e.now) {
-			contests = append(contests, contest{w.Ref, repairs.Contest{By: w.By}})
-		}
-	}
-	if rounds.Forget(e.now); len(rounds) == 0 {
-		delete(h.repairs, s.Key)
-	}
-	if len(contests) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
-	}
-}
 
 // driftContested is the reason of the Event that tells of contested objects.
 const driftContested = "DriftContested"

@@ -37,7 +37,7 @@ func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Ke
 func (e *Engine) queue(h *hook, events ...builtins.Event) {
 	if h.module.leaving {
 		// Stages alone have it run. A failed run may succeed now.
-		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
+		e.retryAll(h, h.gen.Retry.Min)
 		return
 	}
 	if h.forEach() {
@@ -81,6 +81,7 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	if wakes == nil {
 		for _, s := range h.subjects.All() {
 			e.add(h, s, lane.Unordered, events...)
+			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
 		return
 	}
@@ -89,6 +90,7 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	for _, key := range wakes.Keys {
 		if s := h.subjects.At(key); s != nil { // else nobody has this key
 			e.add(h, s, lane.Unordered, ev)
+			s.Outcome().RetrySoon(h.gen.Retry.Min, ev.Namespace, cmp.Or(ev.Name, "-")) // what failed about this object
 		}
 	}
 }
@@ -156,6 +158,9 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 			continue
 		}
 		e.add(h, s, lane.Unordered, ev)
+		if ev.Cause == nil { // else Starling has written its status
+			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
+		}
 	}
 	e.touch(h.module)
 }

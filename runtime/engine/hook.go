@@ -271,7 +271,7 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
 	if h.gen.Controller != nil {
-		a.Failed, a.Past = s.Why(), h.past(s.Key, e.now)
+		a.Failed, a.Past = s.Why(), h.past(s, e.now)
 	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {

@@ -53,6 +53,7 @@ func (e *Engine) moved(h *hook, watch string, places []string, events ...builtin
 	for _, key := range h.lookups.Move(watch, places, e.ops, h.running()) {
 		if s := h.subjects.At(key); s != nil {
 			e.add(h, s, lane.Unordered, events...)
+			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
 	}
 }

@@ -36,12 +36,12 @@ func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
 			}
 			continue
 		}
-		p := status.Parent{Controller: h.gen.ID, Key: key, Failure: s.Why(), Waits: s.Waits(), Actions: []status.Action{}}
+		p := status.Parent{Controller: h.gen.ID, Key: key, Failure: s.Why(), Waits: s.Outcome().Waits, Actions: []status.Action{}}
 		p.Looked = h.lookedAt(key)
 		if at := e.agenda.At(work(s)); !at.IsZero() {
 			p.Next = &at
 		}
-		for _, a := range s.Actions() {
+		for _, a := range s.Outcome().Actions {
 			p.Actions = append(p.Actions, status.Action{Op: string(a.Op), Child: a.ID.String(), Part: a.Part, Why: a.Why})
 		}
 		out = append(out, p)
@@ -81,7 +81,7 @@ func (e *Engine) Actions(hook, key string) ([]reconcile.Action, bool) {
 	for _, m := range e.everyone() {
 		if h := m.byKey[hook]; h != nil {
 			if s := h.subjects.At(key); s != nil {
-				return s.Actions(), true
+				return s.Outcome().Actions, true
 			}
 		}
 	}

@@ -325,7 +325,7 @@ func (e *Engine) again(h *hook) {
 		e.begin(h)
 	}
 	// Failed runs failed with other code.
-	h.lane.RetryAllSoon(h.gen.ID, 0)
+	e.retryAll(h, 0)
 }
 
 // missedAll queues what global hooks get once in the life of a process, or when all

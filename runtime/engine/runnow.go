@@ -105,7 +105,7 @@ func (e *Engine) runNow(in RunNow) {
 			}
 			e.add(h, s, lane.Unordered, events...)
 		}
-		h.lane.RetryAllSoon(h.gen.ID, 0)
+		e.retryAll(h, 0)
 		e.note(builtins.LevelInfo, h.module, h.gen.ID, "somebody has asked for a run")
 		e.touch(h.module)
 	}

@@ -45,7 +45,7 @@ func (e *Engine) retrySoon(m *module) {
 	m.pass.RetrySoon(soon)
 	m.eval.Soon(soon)
 	for _, h := range m.hooks {
-		h.lane.RetryAllSoon(h.gen.ID, h.gen.Retry.Min)
+		e.retryAll(h, h.gen.Retry.Min)
 	}
 }
 

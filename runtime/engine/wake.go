@@ -92,6 +92,11 @@ func (m *module) retry(now time.Time) (at time.Time) {
 			sooner(t)
 		}
 	}
+	for _, h := range m.hooks {
+		for _, s := range h.subjects.Failing() {
+			sooner(s.Outcome().Next())
+		}
+	}
 	sooner(m.crds.At)
 	sooner(m.sets.Next())
 	sooner(m.eval.At)

@@ -301,7 +301,7 @@ func (w *world) carryOut(a Action) Input {
 			}
 		}
 		w.write(a.Writes)
-		return Committed{Run: a.Run, Children: slices.Repeat([]effect.Fate{effect.Written}, len(w.about))}
+		return Committed{Run: a.Run, Children: slices.Repeat([]effect.Fate{{Written: true}}, len(w.about))}
 	case Save:
 		if w.saveErr != nil {
 			if w.saveKeeps {

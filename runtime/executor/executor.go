@@ -118,7 +118,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			if strings.HasPrefix(binding, builtins.FieldsBinding) { // a parent that is made anew has them, too
 				key = a.Key
 			}
-			snapshots[binding] = unpacked(x.o.Watches.About(id, key))
+			snapshots[binding] = unpacked(x.generation.Load(), x.o.Watches.About(id, key))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted

@@ -106,6 +106,8 @@ type Module struct {
 	Key string
 	// Global is true for the global hooks.
 	Global bool
+	// kinds are those of which somebody has asked whether they report: see [Generation.Unheard].
+	kinds *sync.Map
 	// Tree is the folder, with the kinds that module.star declares among its CRDs.
 	Tree *tree.Module
 	// Decl is what module() said, with defaults filled in.

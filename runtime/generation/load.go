@@ -119,7 +119,7 @@ func (l *loader) problem(m *tree.Module, path, msg string) {
 }
 
 func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Module {
-	m := &Module{Name: t.Name, Key: t.Key, Global: global, Tree: t, folder: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
+	m := &Module{kinds: &sync.Map{}, Name: t.Name, Key: t.Key, Global: global, Tree: t, folder: t, Err: t.Err, Decl: builtins.ModuleDecl{Timeout: defaultTimeout}}
 	if t.ModuleFile == "" {
 		m.checkChart()
 	} else {

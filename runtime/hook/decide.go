@@ -1,11 +1,13 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -80,16 +82,16 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	if namespace == "" {
 		namespace = r.Namespace
 	}
+	run := &builtins.Run{
+		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Labels: r.Module.Decl.Labels,
+		Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
+		Compose: func(own []effect.ValueOp) (map[string]any, error) {
+			lookups.Values()
+			return d.compose(own)
+		},
+	}
 	options := script.CallOptions{
-		Name: r.Hook.ID,
-		Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: &builtins.Run{
-			Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Labels: r.Module.Decl.Labels,
-			Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
-			Compose: func(own []effect.ValueOp) (map[string]any, error) {
-				lookups.Values()
-				return d.compose(own)
-			},
-		}},
+		Name: r.Hook.ID, Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: run},
 		Limits: script.Limits{Wall: r.Hook.Timeout}, Subject: r.Key,
 	}
 	fn := r.Hook.Fn
@@ -99,7 +101,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 			fn = nil
 		}
 	}
-	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Unsynced: r.Unsynced, Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Unsynced: r.Unsynced, Failures: r.Past.Failures, Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
 	again := d.twice(q, options)
 	var out builtins.Decided
 	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end
@@ -154,6 +156,11 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	if len(result.Effects.Writes) > 0 { // what has failed may fail again
 		look.Failed, look.Tries = r.Failed, r.Attempt-1
 	}
+	for _, f := range r.Past.Failures {
+		if slices.ContainsFunc(out.Actions, func(a reconcile.Action) bool { return a.ID == f.ID }) {
+			look.Failed, look.Tries = cmp.Or(r.Failed, f.Reason), max(look.Tries, f.Tries)
+		}
+	}
 	if out.Stalled != "" {
 		result.Err = &builtins.FailError{Msg: out.Stalled, Permanent: true}
 	}
@@ -172,6 +179,8 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 			result.Err, look.Final = d.final(ctx, err)
 		}
 	}
+	result.Progressing = run.Progressing
+	s.use(func(m *object.Mask) { look.Progressing = m.Text(run.Progressing) })
 	d.status(&result.Effects, look, fields)
 	return result
 }
@@ -219,19 +228,22 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 		}
 		live := d.live[c.ID]
 		switch want := d.wanted[wanted.Parts[at].Name]; {
-		case d.r.Family.Same(want, live):
+		case d.r.Family.Same(want, live) || d.asLeft(c.ID, want, live):
 			c.Layer, c.Retain = layers[at], w.Parts[at].Retain // what somebody else has noted stays theirs
 			d.rests(c)
 		case c.Layer != layers[at] || c.Retain != w.Parts[at].Retain:
 		default:
-			owned := d.r.Family.Owns(want, live)
-			if owned {
-				c.Forms = d.r.Family.OtherForms(want, live)
-			}
-			d.changed(c, owned, d.r.Family.Writer(live))
+			c.Unsure = d.r.Family.Owns(want, live)
+			d.changed(c, c.Unsure, d.r.Family.Writer(live))
 		}
 	}
 	return children, nil
+}
+
+// asLeft says whether a child is as the API server has left it after the last write of the same.
+func (d *decision) asLeft(id reconcile.ID, want, live map[string]any) bool {
+	at := slices.IndexFunc(d.r.Past.Kept, func(k reconcile.Kept) bool { return k.ID == id })
+	return at >= 0 && d.r.Past.Kept[at].Form == d.r.Family.Form(want, live)
 }
 
 // lookAtEnds is how often a parent that is being deleted looks whether its children are gone, if no event of them
@@ -351,7 +363,7 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 		}
 		w.Pos = d.pos[a.Part]
 		children.Children = append(children.Children, w)
-		about = append(about, reconcile.Write{ID: a.ID, By: d.takenBy[a.ID]})
+		about = append(about, reconcile.Write{ID: a.ID, Digest: d.digests[a.Part], Put: d.changedBy[a.ID], By: d.takenBy[a.ID]})
 		size += object.PlainSize(w.Object)
 	}
 	if len(children.Children) > 0 {

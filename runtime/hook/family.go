@@ -20,8 +20,8 @@ type Family struct {
 	Same func(want, live map[string]any) bool
 	// Owns says whether the controller owns all fields of want in live, whatever their values.
 	Owns func(want, live map[string]any) bool
-	// OtherForms are the values of want that the API server keeps in another form, for people.
-	OtherForms func(want, live map[string]any) []string
+	// Form stands for want, and for what live has of the fields that the controller owns.
+	Form func(want, live map[string]any) string
 	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the
 	// controller has written, nil for none, and when they have changed last; zero: not known.
 	StatusSame func(want, live map[string]any) bool

@@ -10,6 +10,10 @@ import (
 type Past struct {
 	// Contests are children that somebody changes again and again.
 	Contests []Contest
+	// Kept are children of which the API server keeps another form than what was asked for.
+	Kept []reconcile.Kept
+	// Failures are writes that have failed.
+	Failures []reconcile.Failure
 }
 
 // Contest is a child that was put right several times, and soon changed again.

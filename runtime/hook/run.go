@@ -94,6 +94,8 @@ type Result struct {
 	Response builtins.Response
 	// Waits says why a controller has not done all about its parent, or "".
 	Waits string
+	// Progressing says that the author holds back the condition Ready of the parent.
+	Progressing string
 	// Children says that the parent of a controller has children, or may have some once Effects are written.
 	Children bool
 	// Lookups are where the functions of a controller have looked. Due is the soonest time for which they have

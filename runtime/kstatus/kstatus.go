@@ -51,6 +51,15 @@ func Of(obj map[string]any) Status {
 	return ready
 }
 
+// Silent says that nobody has told yet how an object is: its kind has no rule here, and its status neither conditions
+// nor the generation that its controller has seen.
+func Silent(obj map[string]any) bool {
+	o := object(obj)
+	_, told := number(o.at("status"), "observedGeneration")
+	conditions, _ := o.at("status")["conditions"].([]any)
+	return rules[o.kind()] == nil && !told && len(conditions) == 0
+}
+
 // rules are those of kinds of Kubernetes, by group and kind.
 var rules = map[string]func(object) Status{
 	"apps/Deployment":        deployment,

@@ -57,7 +57,8 @@ type need struct {
 	// news says that it comes to a new state: that waits for other parts and for its turn. To put back
 	// what somebody has changed waits for nobody.
 	news bool
-	// written says that nothing but a turn, or the end of a contest, is waited for.
+	// written says that nothing but a turn, or the end of a contest, is waited for, or that a write will most likely
+	// change nothing.
 	written bool
 	// waitsFor are the parts for which it waits; guilty says which of all parts holds it up, and why.
 	waitsFor []string
@@ -134,7 +135,7 @@ func (d *decision) needOf(a *part) need {
 	case c.Changed != "" && c.Held != "":
 		return need{op: OpHold, why: c.Held, written: true}
 	case c.Changed != "":
-		return d.tried(a, need{op: OpApply, why: c.how()})
+		return d.tried(a, need{op: OpApply, why: c.how(), written: c.Unsure})
 	case !a.ID.Fields && (c.Layer != a.layer || c.Retain != a.Retain):
 		return d.tried(a, need{op: OpApply, why: "what it notes of its order has changed"})
 	}

@@ -19,6 +19,8 @@ type Look struct {
 	// Hold says that nothing is done now, Waiting why: "" when the controller gives no reason.
 	Hold    bool
 	Waiting string
+	// Progressing says in words of the author what is under way, though all children may be ready, or "".
+	Progressing string
 	// Unsure says of which kind nobody knows which children there are, or "".
 	Unsure string
 	// Parts, Children and Actions are what is wanted, what there is, and the answer of [Actions].
@@ -70,6 +72,9 @@ func Conditions(l Look) []Condition {
 		if c := children[l.Parts[i].ID.key()]; c != nil && c.Contested != "" {
 			return conditions("False", "Contested", c.ID.String()+" is contested by "+c.Contested+": it is put right again and again, and later each time", "Stalled")
 		}
+	}
+	if l.Progressing != "" {
+		return conditions("Unknown", "Progressing", l.Progressing, "Reconciling")
 	}
 	for i := range l.Parts {
 		if c := children[l.Parts[i].ID.key()]; c != nil && !c.Ready && c.Foreign == "" {

@@ -41,7 +41,7 @@ func (d *decision) prune() (out []Action) {
 		case higher > 0:
 			a.Op, a.Why, a.For = OpWait, "no part wants it; it goes after "+before[0], before[:higher:higher]
 		case failed != "":
-			a.Op, a.Why = OpHold, failed
+			a.Op, a.Why = OpWait, failed // a hold would mean that it stays
 		}
 		before = append(before, c.ID.String())
 		out = append(out, a)

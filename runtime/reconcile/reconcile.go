@@ -117,9 +117,9 @@ type Child struct {
 	// not put right now. Reported: it is not put right before another state is wanted.
 	Changed, Held string
 	Reported      bool
-	// Forms are values that the API server keeps in another form than they are wanted in, for people: such a child
-	// looks changed for ever.
-	Forms []string
+	// Unsure: no field was taken from the controller, but a value differs. The API server may keep it in another
+	// form: a write tells.
+	Unsure bool
 	// Contested says who changes it again and again, "" when nobody does, or has done so lately.
 	Contested string
 	Deleting  bool
@@ -135,8 +135,10 @@ type Failure struct {
 	// Digest is that of the part, "" of a child that is not wanted. A failure of another digest does not
 	// count: the part has changed since.
 	Digest string
-	// Reason is for people: the error, and when the next try is.
+	// Reason is for people.
 	Reason string
+	// Tries is how many have failed one after the other.
+	Tries int
 	// Due says that the next try may be made.
 	Due bool
 	// Immutable: the API server has refused the change of a field that cannot be changed.
@@ -202,20 +204,13 @@ type Action struct {
 	For []string
 }
 
-// Outcome is what one look at a parent has come to.
-type Outcome struct {
-	// Waits says why not all is done, "" when it is.
-	Waits   string
-	Actions []Action
-}
-
 // String returns "apply Deployment shop/web: kubectl-edit has changed it".
 func (a Action) String() string { return fmt.Sprintf("%s %s: %s", a.Op, a.ID, a.Why) }
 
 // how says how somebody has changed a child.
 func (c *Child) how() string {
-	if len(c.Forms) == 0 {
+	if !c.Unsure {
 		return c.Changed + " has changed it"
 	}
-	return "the API server keeps " + strings.Join(c.Forms, ", ") + ": write it so"
+	return "a value differs, which the API server may keep in another form: it is written once more"
 }

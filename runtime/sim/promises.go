@@ -3,11 +3,15 @@ package sim
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -120,6 +124,7 @@ func uidOf(obj map[string]any) string {
 // parentLook is one more look at a parent.
 type parentLook struct {
 	name   string // for people
+	hook   string
 	object map[string]any
 	uid    string
 	result hook.Result
@@ -158,9 +163,10 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 		return
 	}
 	l := &parentLook{
-		name: fmt.Sprintf("%s %s of controller %s", watched.Kind, a.Key, a.Hook.ID), object: live, uid: uidOf(live), result: result,
+		hook: a.Hook.ID, name: fmt.Sprintf("%s %s of controller %s", watched.Kind, a.Key, a.Hook.ID), object: live, uid: uidOf(live), result: result,
 		wanted: map[effect.Ref]bool{}, actions: map[effect.Ref]*reconcile.Action{}, whole: true, ready: true,
 	}
+	l.unsure = result.Progressing != ""
 	p.looks[of] = l
 	switch {
 	case p.failing[of] || p.failing[a.Hook.Module+" "] || result.Err != nil:
@@ -188,7 +194,7 @@ func (p *promises) wanted(l *parentLook, want *hook.Wanted) {
 	live, _ := p.w.Get(ref)
 	todo := l.actions[anyVersion(ref)]
 	l.unsure = l.unsure || want.Judged
-	l.ready = l.ready && todo == nil && live != nil && kstatus.Of(live).Ready
+	l.ready = l.ready && todo == nil && live != nil && kstatus.Of(p.w.o.Generation.Unheard(live)).Ready
 	_, of := reconcile.ParentOf(live)
 	if todo != nil && !todo.Op.Acts() { // it says why; a child may be left as somebody has changed it
 		l.whole = l.whole && todo.Op == reconcile.OpHold && of == l.uid
@@ -205,13 +211,25 @@ func (p *promises) wanted(l *parentLook, want *hook.Wanted) {
 		p.say("%s: its part %q wants %s, which is there and is not its child", l.name, want.Part, ref)
 	case want.Update == reconcile.UpdateNever:
 	default:
-		if path, should, is, differ := lacks(want.Object, live); differ {
+		if path, should, is, differ := lacks(want.Object, live); differ && !p.same(l, want.Object, live) {
 			p.say("%s: its part %q wants %s with %s", l.name, want.Part, ref, otherwise(path, should, is))
 		} else if todo != nil {
 			p.say("%s: it rests, and this is left to be done: %s", l.name, todo)
 		}
 	}
 	l.whole = l.whole && len(p.broken) == before
+}
+
+// same says whether the API server would leave a child as it is, though it keeps a field in another form than it is
+// wanted in.
+func (p *promises) same(l *parentLook, want, live map[string]any) bool {
+	at, _, err := p.w.target(effect.RefOf(want), false)
+	data, failed := json.Marshal(want)
+	if err != nil || failed != nil {
+		return false
+	}
+	made, err := p.w.store.Patch(at, types.ApplyPatchType, data, store.WriteOptions{Manager: effect.Manager(l.hook), Force: true, DryRun: true})
+	return err == nil && reflect.DeepEqual(made.Object, live)
 }
 
 // otherwise says how a field is not as it is wanted, and what that comes from, mostly.

@@ -13,7 +13,6 @@ import (
 // planted are the mistakes of the modules below testdata/planted, as explorations tell of them. Their tests
 // do not see them.
 var planted = map[string]string{
-	"changed":  `Parent a/p of controller changed/changed: its part "quota" wants ResourceQuota a/p with spec.hard.cpu: "1000m", and it has "1": the API server keeps it in another form`,
 	"orphaned": `ConfigMap elsewhere/child is a child of a/p by controller orphaned/orphaned, and this parent is not there any more: nobody will delete it`,
 	"unready":  `Shown a/p of controller unready/unready: its condition Ready is False (the hook says so), and all of its children are there, as they are wanted, and ready`,
 	"restless": `Parent a/p of controller restless/restless: it does not come to rest: ConfigMap a/shared is written `,

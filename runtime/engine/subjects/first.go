@@ -144,9 +144,9 @@ func (t *Set) Waiting() (text string) {
 	more := 0
 	for _, s := range t.objects {
 		switch {
-		case s.Waits() == "":
+		case s.outcome.Waits == "":
 		case text == "":
-			text = s.Said(s.Waits())
+			text = s.Said(s.outcome.Waits)
 		default:
 			more++
 		}

@@ -101,14 +101,8 @@ func (s *Subject) Last() starlark.Value { return s.last }
 // Next tells of the object that has come in the place of one that is not there any more; nil: there is none.
 func (s *Subject) Next() *builtins.Event { return s.next }
 
-// Decide notes what the last run has come to.
-func (s *Subject) Decide(o reconcile.Outcome) { s.outcome = o }
-
-// Waits is why the last run has not done all about the object, "" when it has.
-func (s *Subject) Waits() string { return s.outcome.Waits }
-
-// Actions are what the last run has decided. Only read.
-func (s *Subject) Actions() []reconcile.Action { return s.outcome.Actions }
+// Outcome is what runs of a controller about the object have come to.
+func (s *Subject) Outcome() *reconcile.Outcome { return &s.outcome }
 
 // Memory is what it remembers. Only read.
 func (s *Subject) Memory() effect.Memory { return s.memory }

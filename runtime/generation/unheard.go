@@ -1,0 +1,57 @@
+package generation
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/kstatus"
+)
+
+// Unheard returns an object as it is or, where a module of the tree defines its kind with a status that says how far
+// its controller has come, and none has said so yet, as one of which the controller has seen no generation.
+func (g *Generation) Unheard(obj map[string]any) map[string]any {
+	if ref := effect.RefOf(obj); !kstatus.Silent(obj) || !g.reports(ref) {
+		return obj
+	}
+	out := maps.Clone(obj)
+	status, _ := obj["status"].(map[string]any)
+	if status = maps.Clone(status); status == nil {
+		status = map[string]any{}
+	}
+	status["observedGeneration"], out["status"] = int64(0), status
+	return out
+}
+
+// reports says whether the status of a kind has conditions, or the generation that its controller has seen.
+func (g *Generation) reports(ref effect.Ref) bool {
+	for _, m := range g.All() {
+		if defined, reports := m.reports(ref); defined {
+			return reports
+		}
+	}
+	return false
+}
+
+// reports is that of the generation; defined says that the kind is of the module.
+func (m *Module) reports(ref effect.Ref) (defined, reports bool) {
+	type answer struct{ defined, reports bool }
+	if m.kinds == nil { // it is not loaded
+		return false, false
+	}
+	key := ref.APIVersion + " " + ref.Kind
+	if known, is := m.kinds.Load(key); is {
+		return known.(answer).defined, known.(answer).reports
+	}
+	files := slices.DeleteFunc(slices.Clone(m.Tree.CRDs), func(f tree.File) bool { return !bytes.Contains(f.Data, []byte(ref.Kind)) })
+	if _, version := versionOf(files, ref.APIVersion, ref.Kind); version != nil {
+		status := version.Schema.OpenAPIV3Schema.Properties["status"].Properties
+		_, conditions := status["conditions"]
+		_, observed := status["observedGeneration"]
+		defined, reports = true, version.Subresources.Status != nil && (conditions || observed)
+	}
+	m.kinds.Store(key, answer{defined, reports})
+	return defined, reports
+}

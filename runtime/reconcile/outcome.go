@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Outcome is what one look at a parent has come to.
+type Outcome struct {
+	// Waits says why not all is done, "" when it is.
+	Waits   string
+	Actions []Action
+	// Tried are the writes that have failed, Kept the children of which the API server keeps another form.
+	Tried []Tried
+	Kept  []Kept
+}
+
+// Tried is a write that has failed, and is tried again.
+type Tried struct {
+	Failure
+	// Last and Next are when it was tried last, and when it will be.
+	Last, Next time.Time
+}
+
+// Kept is what the API server has made of the last write of a child: the child is unchanged while it is so.
+type Kept struct {
+	ID
+	// Form stands for what was asked for and what came of it.
+	Form string
+}
+
+// Wrote takes in what has become of a write. Delay says how long a next try waits after so many. Learned says that the
+// API server keeps the child in another form than was known.
+func (o *Outcome) Wrote(w Write, fate effect.Fate, now time.Time, delay func(tries int) time.Duration) (learned bool) {
+	if !fate.Written && fate.Err == "" {
+		return false
+	}
+	is := func(id ID) bool { return id.key() == w.ID.key() }
+	tries := 1
+	for i := range o.Tried {
+		if f := &o.Tried[i]; is(f.ID) && f.Digest == w.Digest {
+			tries = f.Tries + 1
+		}
+	}
+	o.Tried = slices.DeleteFunc(o.Tried, func(f Tried) bool { return is(f.ID) })
+	if fate.Written {
+		learned = fate.Form != "" && !slices.Contains(o.Kept, Kept{w.ID, fate.Form})
+		o.Kept = slices.DeleteFunc(o.Kept, func(k Kept) bool { return is(k.ID) })
+		if fate.Form != "" {
+			o.Kept = append(o.Kept, Kept{w.ID, fate.Form})
+		}
+		return learned
+	}
+	o.Tried = append(o.Tried, Tried{Failure{ID: w.ID, Digest: w.Digest, Reason: fate.Err, Tries: tries}, now, now.Add(delay(tries))})
+	o.Actions = slices.Clone(o.Actions)
+	for i := range o.Actions { // what it says of the child was wrong
+		if a := &o.Actions[i]; is(a.ID) {
+			if a.Op, a.Why = OpHold, fate.Err; a.Part == "" {
+				a.Op = OpWait // it goes
+			}
+		}
+	}
+	return false
+}
+
+// Decided takes in what another look has come to. What has failed, and is not asked for any more, is forgotten.
+func (o *Outcome) Decided(waits string, actions []Action, failed bool) {
+	o.Waits, o.Actions = waits, actions
+	o.Tried = slices.DeleteFunc(o.Tried, func(f Tried) bool {
+		return !failed && !slices.ContainsFunc(actions, func(a Action) bool { return a.ID.key() == f.ID.key() })
+	})
+}
+
+// RetrySoon has what has failed tried again once a pause has passed since the last try: all of it, or what is of one
+// name.
+func (o *Outcome) RetrySoon(pause time.Duration, namespace, name string) {
+	for i := range o.Tried {
+		if f := &o.Tried[i]; (name == "" || f.ID.Name == name && f.ID.Namespace == namespace) && f.Last.Add(pause).Before(f.Next) {
+			f.Next = f.Last.Add(pause)
+		}
+	}
+}
+
+// Next is when the first of what has failed is tried again, zero for none.
+func (o *Outcome) Next() (at time.Time) {
+	for i := range o.Tried {
+		if next := o.Tried[i].Next; at.IsZero() || next.Before(at) {
+			at = next
+		}
+	}
+	return at
+}
+
+// Failure names the first write that has failed, and how many more there are; "" for none.
+func (o *Outcome) Failure() string {
+	switch n := len(o.Tried); n {
+	case 0:
+		return ""
+	case 1:
+		return o.Tried[0].Reason
+	default:
+		return fmt.Sprintf("%s (and %d more children cannot be written)", o.Tried[0].Reason, n-1)
+	}
+}
