@@ -152,8 +152,8 @@ func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, 
 	var errs []error
 	for _, module := range slices.Sorted(maps.Keys(kept)) {
 		for _, f := range finalizers.Read(kept[module]) {
-			none := func(effect.Ref) (bool, error) { return false, nil }
-			errs = append(errs, executor.ReleaseFinalizer(ctx, client, w, f.APIVersion, f.Kind, f.Name, none, func(ref effect.Ref) {
+			nothing, none := func(map[string]any) bool { return false }, func(effect.Ref) (bool, error) { return false, nil }
+			errs = append(errs, executor.ReleaseFinalizer(ctx, client, w, f.APIVersion, f.Kind, f.Name, nothing, none, func(ref effect.Ref) {
 				done(detached{ref, "finalizer " + f.Name + " taken off"})
 			}))
 		}

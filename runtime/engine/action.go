@@ -142,8 +142,10 @@ type Unhold struct {
 	// Watch is the id of a watch whose objects keep it, or "". It fails when that
 	// watch has ended.
 	Watch string
-	// Cleans: the others keep it, too, and are named in the answer, since somebody cleans up.
-	Cleans bool
+	// Cleans: the others keep it, too, and are named in the answer, since somebody cleans up. So are objects without it
+	// that have rows in Children, watches of what a controller has made: while its module was off, nobody held them.
+	Cleans   bool
+	Children []string
 }
 
 // Evaluate calls def enabled() and def readiness() of a module.star; answered by [Evaluated].

@@ -114,6 +114,11 @@ func (e *Engine) stepFinalizers(m *module) {
 			h := m.byKey[sweep.Hook]
 			a.Watch = h.eachWatch().ID
 			a.Cleans = h.gen.Controller != nil // by the object alone, whatever its row was
+			for _, w := range h.watches {
+				if a.Cleans && !h.isEach(w) && w.Decl.Read == "" {
+					a.Children = append(a.Children, w.ID)
+				}
+			}
 		}
 		a.Op = e.op()
 		e.ask(m, a)

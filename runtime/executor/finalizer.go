@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,17 +37,30 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) (unwatched []eng
 			return true, err
 		}
 	}
+	has := func(obj map[string]any) bool {
+		ref, uid := effect.RefOf(obj), object.UID(object.New(obj))
+		key := ref.Name
+		if ref.Namespace != "" {
+			key = ref.Namespace + "/" + ref.Name
+		}
+		return slices.ContainsFunc(a.Children, func(id string) bool {
+			if strings.Contains(id, "#"+builtins.FieldsBinding) { // these know the parent by its name
+				return len(x.o.Watches.About(id, key)) > 0
+			}
+			return uid != "" && len(x.o.Watches.About(id, uid)) > 0
+		})
+	}
 	log := x.o.Log(a.Module, a.Hook)
-	err = ReleaseFinalizer(ctx, x.o.Client, x.o.Writer, a.APIVersion, a.Kind, a.Finalizer, keep, func(ref effect.Ref) {
+	err = ReleaseFinalizer(ctx, x.o.Client, x.o.Writer, a.APIVersion, a.Kind, a.Finalizer, has, keep, func(ref effect.Ref) {
 		log.Log(builtins.LevelInfo, "finalizer "+a.Finalizer+" taken off "+ref.String()+", which nobody cleans up any more", nil)
 	})
 	return unwatched, err
 }
 
 // ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and
-// tells of each. A kind that is served in no version has no objects.
+// tells of each. Keep is asked about objects without it, too, of which also says so. A kind that is served in no version has no objects.
 func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer, apiVersion, kind, finalizer string,
-	keep func(effect.Ref) (bool, error), removed func(effect.Ref)) error {
+	also func(obj map[string]any) bool, keep func(effect.Ref) (bool, error), removed func(effect.Ref)) error {
 	m, err := c.Mapping(ctx, apiVersion, kind)
 	if errors.Is(err, cluster.ErrNotServed) {
 		m, err = otherVersion(c, apiVersion, kind)
@@ -60,12 +75,10 @@ func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer,
 	_, err = c.Each(ctx, m, "", metav1.ListOptions{}, func(obj map[string]any) error {
 		held, _ := object.Get(obj, []string{"metadata", "finalizers"})
 		list, _ := held.([]any)
-		for _, f := range list {
-			if f == finalizer {
-				ref := effect.RefOf(obj)
-				ref.APIVersion, ref.Kind = m.APIVersion(), kind // an item of a list may not say them
-				refs = append(refs, ref)
-			}
+		if slices.Contains(list, any(finalizer)) || also(obj) {
+			ref := effect.RefOf(obj)
+			ref.APIVersion, ref.Kind = m.APIVersion(), kind // an item of a list may not say them
+			refs = append(refs, ref)
 		}
 		return nil
 	})
