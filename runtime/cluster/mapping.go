@@ -47,7 +47,8 @@ func (m Mapping) APIVersion() string { return m.GVR.GroupVersion().String() }
 // groupVersion is what we know of one group-version. Its mutex is held while the
 // API server is asked, so that many who miss at once ask once.
 type groupVersion struct {
-	asking sync.Mutex
+	asking  sync.Mutex
+	reports reports // while asking is held
 
 	mu    sync.Mutex
 	kinds map[string]Mapping

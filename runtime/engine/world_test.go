@@ -52,6 +52,7 @@ type world struct {
 	actions   []reconcile.Action         // and what it has decided
 	childless bool                       // and that its parent has no children
 	about     []reconcile.Write          // the children that each run writes
+	fates     []effect.Fate              // what becomes of them when a commit fails
 	looks     map[string][]effect.Lookup // where the runs about an object look, by key
 	due       map[string]time.Time       // and for which time they ask
 	seen      func(RunHook)              // is told of each run; nil: nobody is
@@ -288,7 +289,7 @@ func (w *world) carryOut(a Action) Input {
 		return RunDone{Run: a.Run, Effects: effects, Waits: w.waits, Children: !w.childless, Actions: w.actions, Lookups: w.looks[a.Key], Due: w.due[a.Key], Writes: w.about, Err: err}
 	case Commit:
 		if w.commitErr != nil {
-			return Committed{Run: a.Run, Err: w.commitErr}
+			return Committed{Run: a.Run, Err: w.commitErr, Children: w.fates}
 		}
 		w.writes += len(a.Writes)
 		w.cause = a.Cause

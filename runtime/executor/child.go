@@ -31,12 +31,12 @@ func keepChildren(a engine.StartWatch) (filter func(map[string]any) (starlark.Va
 func isUID(key string) bool { return !strings.Contains(key, "/") }
 
 // unpacked are children as runs see them.
-func unpacked(g *generation.Generation, rows []starlark.Value) []starlark.Value {
+func unpacked(g *generation.Generation, reports func(apiVersion, kind string) bool, rows []starlark.Value) []starlark.Value {
 	out := make([]starlark.Value, len(rows))
 	for i, row := range rows {
 		out[i] = row
 		if c, is := row.(*child); is {
-			out[i] = object.New(g.Unheard(c.packed.Unpack()))
+			out[i] = object.New(g.Unheard(c.packed.Unpack(), reports))
 		}
 	}
 	return out

@@ -98,7 +98,7 @@ func TestChangesThatNoRunLooksAt(t *testing.T) {
 	if found := local.About("shop/an-application-1"); len(found) > 0 {
 		t.Errorf("children are found by the name of their parent, for which nobody asks: %v", found)
 	}
-	rows := unpacked(&generation.Generation{}, local.About("0f2a4c6e-1b3d-5f70-8192-000000000001"))
+	rows := unpacked(&generation.Generation{}, func(_, _ string) bool { return false }, local.About("0f2a4c6e-1b3d-5f70-8192-000000000001"))
 	if len(rows) != 1 {
 		t.Fatalf("%d children", len(rows))
 	}
@@ -118,7 +118,7 @@ func BenchmarkChild(b *testing.B) {
 	row, _, _ := filter(obj)
 	b.Run("see", func(b *testing.B) {
 		for b.Loop() {
-			unpacked(&generation.Generation{}, []starlark.Value{row})
+			unpacked(&generation.Generation{}, func(_, _ string) bool { return false }, []starlark.Value{row})
 		}
 	})
 }

@@ -109,6 +109,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	about, there := x.subject(a)
 	snapshots := make(map[string][]starlark.Value, len(a.Watches))
 	lacking := map[string]string{}
+	reports := func(apiVersion, kind string) bool { return x.o.Client.Reports(ctx, apiVersion, kind) }
 	for binding, id := range a.Watches {
 		switch {
 		case a.Hook.Controller == nil:
@@ -118,7 +119,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 			if strings.HasPrefix(binding, builtins.FieldsBinding) { // a parent that is made anew has them, too
 				key = a.Key
 			}
-			snapshots[binding] = unpacked(x.generation.Load(), x.o.Watches.About(id, key))
+			snapshots[binding] = unpacked(x.generation.Load(), reports, x.o.Watches.About(id, key))
 		}
 		if name := x.o.Watches.Lacking(id); name != "" {
 			if binding != a.Each { // since the run was wanted

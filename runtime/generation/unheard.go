@@ -10,10 +10,11 @@ import (
 	"github.com/starling-operator/starling/runtime/kstatus"
 )
 
-// Unheard returns an object as it is or, where a module of the tree defines its kind with a status that says how far
-// its controller has come, and none has said so yet, as one of which the controller has seen no generation.
-func (g *Generation) Unheard(obj map[string]any) map[string]any {
-	if ref := effect.RefOf(obj); !kstatus.Silent(obj) || !g.reports(ref) {
+// Unheard returns an object as it is or, where its kind has a status that says how far its controller has come, and
+// none has said so yet, as one of which the controller has seen no generation. Other says that of kinds that no module
+// of the tree defines.
+func (g *Generation) Unheard(obj map[string]any, other func(apiVersion, kind string) bool) map[string]any {
+	if ref := effect.RefOf(obj); !kstatus.Silent(obj) || !g.reports(ref, other) {
 		return obj
 	}
 	out := maps.Clone(obj)
@@ -26,13 +27,13 @@ func (g *Generation) Unheard(obj map[string]any) map[string]any {
 }
 
 // reports says whether the status of a kind has conditions, or the generation that its controller has seen.
-func (g *Generation) reports(ref effect.Ref) bool {
+func (g *Generation) reports(ref effect.Ref, other func(apiVersion, kind string) bool) bool {
 	for _, m := range g.All() {
 		if defined, reports := m.reports(ref); defined {
 			return reports
 		}
 	}
-	return false
+	return other(ref.APIVersion, ref.Kind)
 }
 
 // reports is that of the generation; defined says that the kind is of the module.

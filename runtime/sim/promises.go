@@ -135,6 +135,8 @@ type parentLook struct {
 	// whole: all children are there as they are wanted. Ready: they are ready, too, as far as their status
 	// says; unsure: some parts say that otherwise.
 	whole, ready, unsure bool
+	// waits names a child that is not ready.
+	waits string
 }
 
 // anyVersion is a reference that is the same in all versions of the kind.
@@ -179,7 +181,7 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 	}
 	if l.held == "" {
 		for i := range result.Wanted {
-			p.wanted(l, &result.Wanted[i])
+			p.wanted(ctx, l, &result.Wanted[i])
 		}
 	}
 	if a.Hook.WritesStatus {
@@ -188,13 +190,18 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 }
 
 // wanted makes sure that a child is there as it is wanted.
-func (p *promises) wanted(l *parentLook, want *hook.Wanted) {
+func (p *promises) wanted(ctx context.Context, l *parentLook, want *hook.Wanted) {
 	ref := effect.RefOf(want.Object)
 	l.wanted[anyVersion(ref)] = true
 	live, _ := p.w.Get(ref)
 	todo := l.actions[anyVersion(ref)]
+	reports := func(apiVersion, kind string) bool { return p.w.client.Reports(ctx, apiVersion, kind) }
+	now := kstatus.Of(p.w.o.Generation.Unheard(live, reports))
+	if live != nil && !now.Ready && l.waits == "" {
+		l.waits = fmt.Sprintf("%s is not ready: %s", ref, now.Reason)
+	}
 	l.unsure = l.unsure || want.Judged
-	l.ready = l.ready && todo == nil && live != nil && kstatus.Of(p.w.o.Generation.Unheard(live)).Ready
+	l.ready = l.ready && todo == nil && live != nil && now.Ready
 	_, of := reconcile.ParentOf(live)
 	if todo != nil && !todo.Op.Acts() { // it says why; a child may be left as somebody has changed it
 		l.whole = l.whole && todo.Op == reconcile.OpHold && of == l.uid
@@ -272,6 +279,8 @@ func (p *promises) status(l *parentLook) {
 		p.say("%s, and %s", says, l.held)
 	case ready["status"] == "True" && !l.whole:
 		p.say("%s, and not all of its children are there as they are wanted", says)
+	case ready["status"] == "True" && l.waits != "" && !l.unsure:
+		p.say("%s, and %s", says, l.waits)
 	case l.held == "" && !object.Same(status["observedGeneration"], meta["generation"]):
 		p.say("%s: its status.observedGeneration is %v, and its metadata.generation %v", l.name, status["observedGeneration"], meta["generation"])
 	case ready["status"] != "True" && l.held == "" && l.whole && l.ready && !l.unsure && !left:

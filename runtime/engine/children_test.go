@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
+	hooks "github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/reconcile"
+)
+
+// A child that cannot be written has a wait of its own: events have the parent look at once, and each look is told
+// which child is not due yet. A change of the parent shortens the wait, and so does one of the object of that name.
+func TestAChildThatFailsHoldsUpNothingElse(t *testing.T) {
+	h := eachHook("a", false)
+	h.Controller = &builtins.ControllerDecl{}
+	w := newWorld(t, mod("web", isOn(), h))
+	w.objects["x"] = Object{Name: "x"}
+	child := func(name string) reconcile.ID {
+		return reconcile.ID{Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}}
+	}
+	var past hooks.Past
+	var effects effect.Effects
+	looks := 0
+	w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {
+		past, looks = a.Past, looks+1
+		return effects, nil
+	}
+	w.start()
+	w.advance(time.Minute)
+	writes := effect.Effects{Writes: []effect.Write{{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: "x"}, Children: []effect.Write{{Ref: child("bad").Ref}, {Ref: child("good").Ref}}}}}
+	w.about = []reconcile.Write{{ID: child("bad"), Digest: "1"}, {ID: child("good"), Digest: "2"}}
+	w.actions = []reconcile.Action{{Op: reconcile.OpCreate, ID: child("bad"), Part: "bad", Why: "it is not there"}}
+	w.commitErr = errors.New("refused (1 of 2 writes fail)")
+	w.fates = []effect.Fate{{Err: "refused"}, {Written: true, Form: "kept"}}
+	effects = writes
+	w.happens("modified", "x")
+	effects = effect.Effects{}
+	if got := w.e.Failures(); len(got) != 1 || got[0].Reason != "refused (1 of 2 writes fail)" {
+		t.Errorf("failures %+v", got)
+	}
+	if got, _ := w.e.Actions("web/a", "x"); len(got) != 1 || got[0].Op != reconcile.OpHold || got[0].Why != "refused" {
+		t.Errorf("actions %+v", got)
+	}
+	state := func() string {
+		t.Helper()
+		if len(past.Failures) != 1 || past.Failures[0].ID != child("bad") || past.Failures[0].Digest != "1" || past.Failures[0].Reason != "refused" {
+			t.Fatalf("%+v", past)
+		}
+		return fmt.Sprintf("%d tries, due %v, %d kept", past.Failures[0].Tries, past.Failures[0].Due, len(past.Kept))
+	}
+	ours := func() { // a change of the parent that Starling itself has made
+		in := w.event("modified", w.objects["x"], false)
+		in.Events[0].Cause = &effect.Cause{Run: "web/a of x"}
+		w.in(in)
+	}
+	before := looks
+	ours() // no time has passed
+	if got := state(); looks != before+1 || got != "1 tries, due false, 1 kept" {
+		t.Errorf("%d more looks, %s", looks-before, got)
+	}
+	for range 5 { // at its own time, which grows
+		effects = writes
+		w.advance(6 * time.Minute)
+		effects = effect.Effects{}
+	}
+	ours()
+	if got := state(); past.Failures[0].Due || past.Failures[0].Tries < 5 {
+		t.Error(got)
+	}
+	w.advance(2 * time.Second)
+	w.happens("modified", "x") // somebody has changed the parent
+	ours()
+	if got := state(); !past.Failures[0].Due {
+		t.Error(got)
+	}
+	w.commitErr, w.fates, effects = nil, nil, writes
+	w.happens("modified", "x")
+	effects, w.actions = effect.Effects{}, nil
+	w.happens("modified", "x")
+	if got := w.e.Failures(); len(got) > 0 || len(past.Failures) > 0 || len(past.Kept) > 0 {
+		t.Errorf("failures %+v, %+v", got, past)
+	}
+}
