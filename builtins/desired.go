@@ -107,7 +107,7 @@ func desiredSpecs() []Spec {
 			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown as a failure."}}},
 		{Name: "progressing", Phases: PhaseDesired, call: callProgressing,
 			Doc:    "Holds back the condition Ready of the parent, which is Unknown with this text, though all children are ready. Children are written all the same. desired and status may call it; the last call counts.",
-			Params: []Param{{Name: "text", Type: TypeString, Doc: "What is under way, for people: \"1 of 3 members has joined\"."}}},
+			Params: []Param{{Name: "text", Type: TypeString, Doc: "Text for people, about what is under way: \"1 of 3 members has joined\"."}}},
 	}, generateSpecs()...)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// A child that cannot be written has a wait of its own: events have the parent look at once, and each look is told
+// A child that cannot be written waits alone: events have the parent look at once, and each look is told
 // which child is not due yet. A change of the parent shortens the wait, and so does one of the object of that name.
 func TestAChildThatFailsHoldsUpNothingElse(t *testing.T) {
 	h := eachHook("a", false)

@@ -242,7 +242,7 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 
 // asLeft says whether a child is as the API server has left it after the last write of the same.
 func (d *decision) asLeft(id reconcile.ID, want, live map[string]any) bool {
-	at := slices.IndexFunc(d.r.Past.Kept, func(k reconcile.Kept) bool { return k.ID == id })
+	at := slices.IndexFunc(d.r.Past.Kept, func(k Kept) bool { return k.ID == id })
 	return at >= 0 && d.r.Past.Kept[at].Form == d.r.Family.Form(want, live)
 }
 

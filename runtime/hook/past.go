@@ -11,7 +11,7 @@ type Past struct {
 	// Contests are children that somebody changes again and again.
 	Contests []Contest
 	// Kept are children of which the API server keeps another form than what was asked for.
-	Kept []reconcile.Kept
+	Kept []Kept
 	// Failures are writes that have failed.
 	Failures []reconcile.Failure
 }

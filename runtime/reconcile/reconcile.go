@@ -41,6 +41,9 @@ func (id ID) key() ID {
 	return id
 }
 
+// Same says whether both name one child, in whatever version of the API.
+func (id ID) Same(other ID) bool { return id.key() == other.key() }
+
 func group(apiVersion string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {

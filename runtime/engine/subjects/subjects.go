@@ -11,8 +11,8 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	hooks "github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
-	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // Subject is what runs of a hook are about: all there is, or one object. Each has its own
@@ -27,7 +27,7 @@ type Subject struct {
 	first  FirstRun
 	why    string // its last run has failed, or ""
 	// Of a controller: what its last look has come to.
-	outcome reconcile.Outcome
+	outcome hooks.Looked
 
 	// Of an object alone:
 	phase     phase
@@ -102,7 +102,7 @@ func (s *Subject) Last() starlark.Value { return s.last }
 func (s *Subject) Next() *builtins.Event { return s.next }
 
 // Outcome is what runs of a controller about the object have come to.
-func (s *Subject) Outcome() *reconcile.Outcome { return &s.outcome }
+func (s *Subject) Outcome() *hooks.Looked { return &s.outcome }
 
 // Memory is what it remembers. Only read.
 func (s *Subject) Memory() effect.Memory { return s.memory }

@@ -1,4 +1,4 @@
-package reconcile
+package hook
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// Outcome is what one look at a parent has come to.
-type Outcome struct {
+// Looked is what looks at a parent have come to.
+type Looked struct {
 	// Waits says why not all is done, "" when it is.
 	Waits   string
-	Actions []Action
+	Actions []reconcile.Action
 	// Tried are the writes that have failed, Kept the children of which the API server keeps another form.
 	Tried []Tried
 	Kept  []Kept
@@ -20,25 +21,25 @@ type Outcome struct {
 
 // Tried is a write that has failed, and is tried again.
 type Tried struct {
-	Failure
+	reconcile.Failure
 	// Last and Next are when it was tried last, and when it will be.
 	Last, Next time.Time
 }
 
 // Kept is what the API server has made of the last write of a child: the child is unchanged while it is so.
 type Kept struct {
-	ID
+	reconcile.ID
 	// Form stands for what was asked for and what came of it.
 	Form string
 }
 
 // Wrote takes in what has become of a write. Delay says how long a next try waits after so many. Learned says that the
 // API server keeps the child in another form than was known.
-func (o *Outcome) Wrote(w Write, fate effect.Fate, now time.Time, delay func(tries int) time.Duration) (learned bool) {
+func (o *Looked) Wrote(w reconcile.Write, fate effect.Fate, now time.Time, delay func(tries int) time.Duration) (learned bool) {
 	if !fate.Written && fate.Err == "" {
 		return false
 	}
-	is := func(id ID) bool { return id.key() == w.ID.key() }
+	is := func(id reconcile.ID) bool { return id.Same(w.ID) }
 	tries := 1
 	for i := range o.Tried {
 		if f := &o.Tried[i]; is(f.ID) && f.Digest == w.Digest {
@@ -54,29 +55,29 @@ func (o *Outcome) Wrote(w Write, fate effect.Fate, now time.Time, delay func(tri
 		}
 		return learned
 	}
-	o.Tried = append(o.Tried, Tried{Failure{ID: w.ID, Digest: w.Digest, Reason: fate.Err, Tries: tries}, now, now.Add(delay(tries))})
+	o.Tried = append(o.Tried, Tried{reconcile.Failure{ID: w.ID, Digest: w.Digest, Reason: fate.Err, Tries: tries}, now, now.Add(delay(tries))})
 	o.Actions = slices.Clone(o.Actions)
 	for i := range o.Actions { // what it says of the child was wrong
 		if a := &o.Actions[i]; is(a.ID) {
-			if a.Op, a.Why = OpHold, fate.Err; a.Part == "" {
-				a.Op = OpWait // it goes
+			if a.Op, a.Why = reconcile.OpHold, fate.Err; a.Part == "" {
+				a.Op = reconcile.OpWait // it goes
 			}
 		}
 	}
 	return false
 }
 
-// Decided takes in what another look has come to. What has failed, and is not asked for any more, is forgotten.
-func (o *Outcome) Decided(waits string, actions []Action, failed bool) {
+// Decided takes in what another look has come to. It forgets what has failed and is not asked for any more.
+func (o *Looked) Decided(waits string, actions []reconcile.Action, failed bool) {
 	o.Waits, o.Actions = waits, actions
 	o.Tried = slices.DeleteFunc(o.Tried, func(f Tried) bool {
-		return !failed && !slices.ContainsFunc(actions, func(a Action) bool { return a.ID.key() == f.ID.key() })
+		return !failed && !slices.ContainsFunc(actions, func(a reconcile.Action) bool { return a.ID.Same(f.ID) })
 	})
 }
 
 // RetrySoon has what has failed tried again once a pause has passed since the last try: all of it, or what is of one
 // name.
-func (o *Outcome) RetrySoon(pause time.Duration, namespace, name string) {
+func (o *Looked) RetrySoon(pause time.Duration, namespace, name string) {
 	for i := range o.Tried {
 		if f := &o.Tried[i]; (name == "" || f.ID.Name == name && f.ID.Namespace == namespace) && f.Last.Add(pause).Before(f.Next) {
 			f.Next = f.Last.Add(pause)
@@ -85,7 +86,7 @@ func (o *Outcome) RetrySoon(pause time.Duration, namespace, name string) {
 }
 
 // Next is when the first of what has failed is tried again, zero for none.
-func (o *Outcome) Next() (at time.Time) {
+func (o *Looked) Next() (at time.Time) {
 	for i := range o.Tried {
 		if next := o.Tried[i].Next; at.IsZero() || next.Before(at) {
 			at = next
@@ -95,7 +96,7 @@ func (o *Outcome) Next() (at time.Time) {
 }
 
 // Failure names the first write that has failed, and how many more there are; "" for none.
-func (o *Outcome) Failure() string {
+func (o *Looked) Failure() string {
 	switch n := len(o.Tried); n {
 	case 0:
 		return ""
