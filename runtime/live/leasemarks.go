@@ -78,11 +78,15 @@ func (m *Marks) End(holder string) error {
 	return os.WriteFile(filepath.Join(m.dir, endedName), []byte(holder), 0o600)
 }
 
-// keep has those counts go that somebody has taken out of the Lease of this process.
+// keep has those counts go that somebody has taken out of the Lease of this process, which may have lost it and have it
+// again: then nobody had it in between.
 func (m *Marks) keep(text string) {
 	left := readLeaseMarks(text)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.led.IsZero() {
+		m.asked, m.led = map[string]bool{}, time.Now()
+	}
 	maps.DeleteFunc(m.inherited, func(mark string, _ int) bool { return left.Unclean[mark] == 0 })
 }
 

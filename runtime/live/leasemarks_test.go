@@ -106,6 +106,21 @@ func TestTheLeaseForgets(t *testing.T) {
 	if again.inherit(lease, "other"); again.quarantined("web/a", "code") == "" {
 		t.Error("another process does not count")
 	}
+	// One that has lost its Lease, and has it again, does not go by what the Lease has carried before.
+	m = follow(t, lease)
+	before := m.carry()
+	m.yield()
+	m.hear(before)
+	m.keep(before)
+	run(m)
+	if err := m.end("web/a", "code", true); err != nil {
+		t.Error(err)
+	}
+	if m.hear(before); m.carry() != "" {
+		t.Errorf("the Lease carries %q again", m.carry())
+	}
+	m = again
+
 	// One in which something hangs does not end as it should.
 	m.Stay()
 	if err := m.End("second"); err != nil || open(t, strings.TrimSuffix(m.dir, "/runs")).ended != "first" {
