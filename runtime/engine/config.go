@@ -115,16 +115,20 @@ func (e *Engine) adoptConfig() {
 
 // reconcile tries again what of a module waits for its next try, and looks at its release.
 func (e *Engine) reconcile(in Reconcile) {
-	m := e.module(in.Module)
+	m := e.any(in.Module)
 	if e.gen == nil || m == nil || m == e.global {
 		return
 	}
 	m.crds.Soon(e.now)
 	m.eval.Soon(e.now)
+	m.sets.Soon(e.now)
+	m.finalizers.Soon(e.now)
 	for _, h := range m.hooks {
 		e.retryAll(h, 0)
 	}
-	m.pass.Renew()
+	if m.pass.RetrySoon(e.now); !m.removed {
+		m.pass.Renew()
+	}
 	e.touch(m)
 	if e.config.Again(m.name) {
 		e.applyConfig()

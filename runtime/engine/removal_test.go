@@ -647,3 +647,28 @@ func TestGlobalHooksThatAreGoneForAMoment(t *testing.T) {
 		}
 	}
 }
+
+// Somebody who has ended what was in the way need not wait for the next try of what fails while its module goes.
+func TestAModuleThatGoesIsTriedOnceAsked(t *testing.T) {
+	leaves := map[string]func(w *world){
+		"off": func(w *world) { off(w, "web") },
+		"not in the tree": func(w *world) {
+			w.reload(mod("shop", isOn()))
+			w.advance(10 * time.Second)
+		},
+		"hook not in the tree": func(w *world) { w.reload(mod("web", isOn(), code("1", hk("b", onStartup(0)))), mod("shop", isOn())) },
+	}
+	for way, leave := range leaves {
+		w := newWorld(t, mod("web", isOn(), code("1", hk("a", onStartup(0))), code("1", hk("b", onStartup(0)))), mod("shop", isOn()))
+		w.hooks["web/a"] = applySet(false)
+		w.start()
+		w.uninstallErr, w.setsErr = errBoom, errBoom
+		leave(w)
+		w.advance(10 * time.Minute)
+		w.uninstallErr, w.setsErr = nil, nil
+		w.in(Reconcile{Module: "web"})
+		if !slices.Contains(w.gone, "starling/web/a") || !strings.HasPrefix(way, "hook") && !slices.Contains(w.gone, "web") {
+			t.Errorf("%s: gone %v; %+v", way, w.gone, w.e.Status().Modules)
+		}
+	}
+}

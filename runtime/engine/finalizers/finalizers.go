@@ -239,6 +239,13 @@ func (s *Set) End(now time.Time, sweep Sweep, err error, jitter func() float64) 
 	return 0, true
 }
 
+// Soon has sweeps that have failed tried again by that time.
+func (s *Set) Soon(at time.Time) {
+	for _, f := range s.hooks {
+		f.retry.Soon(at)
+	}
+}
+
 // Next returns when a sweep that has failed is tried again; zero without one.
 func (s *Set) Next(now time.Time) (at time.Time) {
 	for _, f := range s.hooks {

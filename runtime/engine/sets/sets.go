@@ -76,5 +76,8 @@ func (s *Sets) Trouble() string {
 	return "sets of hooks that are gone: " + strings.ReplaceAll(s.strays.Err, "\n", "; ")
 }
 
+// Soon has a removal that has failed tried again by that time.
+func (s *Sets) Soon(at time.Time) { s.strays.Soon(at) }
+
 // Next is when a removal that has failed is tried again; zero without one.
 func (s *Sets) Next() time.Time { return s.strays.At }
