@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type replica struct {
 	args, env         []string
 	memory            *cluster.MemoryGroup
 	folder            string // its state folder; "": a new one
+	modules           string // its module tree; "": that of the world
 	starts            int
 	started           time.Time
 }
@@ -31,7 +33,7 @@ type replica struct {
 // start starts the process, or another one in the place of one that has ended, as a kubelet does.
 func (r *replica) start() {
 	r.world.t.Helper()
-	o := cluster.Options{Modules: r.world.modules, Namespace: r.world.ns, Kubeconfig: r.kube, Args: r.args, Env: r.env, Memory: r.memory, StateDir: r.folder}
+	o := cluster.Options{Modules: cmp.Or(r.modules, r.world.modules), Namespace: r.world.ns, Kubeconfig: r.kube, Args: r.args, Env: r.env, Memory: r.memory, StateDir: r.folder}
 	if r.Starling != nil {
 		o.StateDir = r.StateDir
 	}

@@ -95,15 +95,21 @@ func newWorld(t *testing.T, settings ...setting) *world {
 // write puts files into the tree, one after the other; "" removes a file or folder.
 func (w *world) write(files map[string]string) {
 	w.t.Helper()
+	w.done(w.writeInto(w.modules, files))
+}
+
+// writeInto does so with the tree in a folder.
+func (w *world) writeInto(folder string, files map[string]string) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		file := filepath.Join(w.modules, name)
+		file := filepath.Join(folder, name)
 		if files[name] == "" {
-			w.done(os.RemoveAll(file))
+			err = errors.Join(err, os.RemoveAll(file))
 			continue
 		}
 		text := strings.ReplaceAll(files[name], "$NS", w.ns)
-		w.done(errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file+".new", []byte(text), 0o644), os.Rename(file+".new", file)))
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file+".new", []byte(text), 0o644), os.Rename(file+".new", file))
 	}
+	return err
 }
 
 // inject puts faults in force, also for watches that are open.

@@ -84,7 +84,7 @@ func (c *Client) openExec(ctx context.Context, e effect.Exec) (*socket, error) {
 	if err := c.config.RateLimiter.Wait(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.fence.enter(); err != nil {
+	if err := c.fence.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer c.fence.leave()

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -16,11 +17,17 @@ var ErrFenced = errors.New("starling has lost the lease, or is stopping, and wri
 // ErrStandby is returned for a write between [Client.Hold] and the first [Client.WritesUntil].
 var ErrStandby = errors.New("starling stands by and writes nothing before it holds the lease")
 
+// errUntold is that of a write that has waited in vain for the Lease to say which module tree it is of.
+var errUntold = errors.New("the lease does not say which module tree is in force")
+
 // fence lets mutating requests pass until it is closed, and knows how many are
 // under way.
 type fence struct {
 	mu     sync.Mutex
-	held   bool // nothing passes yet
+	tree   string        // the module tree that writes are of
+	said   string        // that of which the Lease says so: one of another tree waits
+	moved  chan struct{} // closed when a write that waits should look again; nil: none waits
+	held   bool          // nothing passes yet
 	closed bool
 	until  time.Time // nothing passes after it; zero: no end is known
 	active int
@@ -29,17 +36,46 @@ type fence struct {
 
 func newFence() *fence { return &fence{idle: make(chan struct{})} }
 
-func (f *fence) enter() error {
+// enter waits, at most as long as ctx, until the Lease says which module tree writes are of.
+func (f *fence) enter(ctx context.Context) error {
+	for {
+		moved, err := f.pass()
+		if moved == nil {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", errUntold, ctx.Err())
+		}
+	}
+}
+
+// pass lets a request through, or says why not, or returns what is closed when it should be tried again.
+func (f *fence) pass() (moved chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closed || f.over(time.Now()):
-		return ErrFenced
+		return nil, ErrFenced
 	case f.held:
-		return ErrStandby
+		return nil, ErrStandby
+	case f.tree != f.said:
+		if f.moved == nil {
+			f.moved = make(chan struct{})
+		}
+		return f.moved, nil
 	}
 	f.active++
-	return nil
+	return nil, nil
+}
+
+// wake has writes that wait look again. It is called with mu held.
+func (f *fence) wake() {
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
 }
 
 // late says whether the time is over for a request that has passed already.
@@ -69,6 +105,7 @@ func (f *fence) close() (idle <-chan struct{}) {
 	defer f.mu.Unlock()
 	if !f.closed {
 		f.closed = true
+		f.wake()
 		if f.active == 0 {
 			close(f.idle)
 		}
@@ -95,11 +132,21 @@ func (c *Client) Hold() {
 
 // WritesUntil says until when writes may leave the process, so that one that has been
 // stopped for a while does not write before it knows that it has lost the Lease. A body
-// that has not been sent by then is not sent.
-func (c *Client) WritesUntil(t time.Time) {
+// that has not been sent by then is not sent. The Lease says that writes are of this module tree.
+func (c *Client) WritesUntil(t time.Time, tree string) {
 	c.fence.mu.Lock()
 	defer c.fence.mu.Unlock()
-	c.fence.until, c.fence.held = t, false
+	c.fence.until, c.fence.held, c.fence.said = t, false, tree
+	c.fence.wake()
+}
+
+// WritesOf says of which module tree writes are from now on. They wait until the Lease says so: a process that
+// follows, and has an older tree, must not take for gone what the newer one has made.
+func (c *Client) WritesOf(tree string) {
+	c.fence.mu.Lock()
+	defer c.fence.mu.Unlock()
+	c.fence.tree = tree
+	c.fence.wake()
 }
 
 // Fence is [Client.Shut], and returns when the writes that were under way have been
@@ -129,7 +176,7 @@ func (t *fencedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return t.next.RoundTrip(req)
 	}
-	if err := t.fence.enter(); err != nil {
+	if err := t.fence.enter(req.Context()); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -26,7 +28,7 @@ func TestNothingIsWrittenBeforeTheLease(t *testing.T) {
 	if _, err := c.List(t.Context(), "v1", "ConfigMap", nil, "", ""); err != nil {
 		t.Errorf("a read: %v", err)
 	}
-	c.WritesUntil(time.Now().Add(time.Hour))
+	c.WritesUntil(time.Now().Add(time.Hour), "")
 	if _, err := c.Write(t.Context(), "", w); err != nil {
 		t.Errorf("under the Lease: %v", err)
 	}
@@ -122,4 +124,66 @@ func TestAFenceGoesByBothClocks(t *testing.T) {
 			t.Errorf("%s: over is %t", name, got)
 		}
 	}
+}
+
+// A write of another module tree than the Lease speaks of waits until the Lease speaks of that one, and no longer than
+// its context, or until the process stops writing. A read waits for nothing.
+func TestAWriteWaitsForTheLeaseToNameItsTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int32
+		f := newFence()
+		transport := &fencedTransport{fence: f, next: roundTripper(func(*http.Request) (*http.Response, error) {
+			sent.Add(1)
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})}
+		c := &Client{fence: f}
+		send := func(ctx context.Context, method string) error {
+			req, err := http.NewRequestWithContext(ctx, method, "http://sim/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = transport.RoundTrip(req)
+			return err
+		}
+		until := time.Now().Add(time.Hour)
+		c.WritesOf("a")
+		c.WritesUntil(until, "a")
+		if err := send(t.Context(), http.MethodPost); err != nil {
+			t.Fatal(err)
+		}
+		c.WritesOf("b")
+		if err := send(t.Context(), http.MethodGet); err != nil || sent.Swap(0) != 2 {
+			t.Errorf("a read: %v", err)
+		}
+		brief, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		if err := send(brief, http.MethodPost); !errors.Is(err, errUntold) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a write whose time ends: %v", err)
+		}
+		done := make(chan error)
+		wait := func(what string, want error, moves ...func()) {
+			t.Helper()
+			go func() { done <- send(t.Context(), http.MethodPost) }()
+			for i, move := range moves {
+				synctest.Wait()
+				select {
+				case err := <-done:
+					t.Fatalf("%s: it is over after %d moves: %v", what, i, err)
+				default:
+				}
+				move()
+			}
+			if err := <-done; !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		wait("it is named", nil, func() { c.WritesUntil(until, "a") }, func() { c.WritesUntil(until, "b") })
+		c.WritesOf("c")
+		wait("back to the tree of before", nil, func() { c.WritesOf("d") }, func() { c.WritesOf("b") })
+		if sent.Load() != 2 {
+			t.Errorf("%d are sent", sent.Load())
+		}
+		c.WritesOf("c")
+		wait("it stops", ErrFenced, c.Shut)
+	})
 }

@@ -128,6 +128,7 @@ type Driver struct {
 	// freed says that nobody holds the Lease, as sight has it.
 	freed chan struct{}
 	sight *leaseSight
+	trees *trees
 	// warm: it has been able to answer the API server, and therefore still is.
 	warm bool
 	// served: it has been ready, and was so when it took over.
@@ -228,6 +229,7 @@ func New(o Options) (*Driver, error) {
 		default:
 		}
 	}}
+	d.trees = &trees{own: func() string { return d.generation.Load().Tree.Digest }}
 	d.findAddresses()
 	d.term.Store(newTerm())
 	d.answerReviews = sync.OnceFunc(func() { d.serving.Go(func() { d.webhooks.Run(d.serve) }) })

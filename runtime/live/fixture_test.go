@@ -38,6 +38,7 @@ type fixture struct {
 	dir       string
 	stop      context.CancelFunc
 	ended     chan error                          // what Run returned
+	before    func(*http.Request) int             // is called with each request; may be nil, and 0 lets it pass
 	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
 	receive   *httpserver.Listener                // nil in a bubble
 	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
@@ -86,6 +87,11 @@ var builtinKinds = sync.OnceValue(store.NewBuiltins)
 
 // RoundTrip answers the driver's requests.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.before != nil {
+		if code := f.before(r); code != 0 {
+			return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		}
+	}
 	r, err := f.line.carry(r)
 	if err != nil {
 		return nil, err

@@ -203,7 +203,7 @@ func TestNothingIsWrittenPastTheLease(t *testing.T) {
 		f := newFixture(t, emptyTree)
 		f.start()
 		f.waitReady()
-		f.driver.o.Client.WritesUntil(time.Now().Add(-time.Millisecond))
+		f.driver.o.Client.WritesUntil(time.Now().Add(-time.Millisecond), f.driver.trees.told())
 		if err := f.write(); !errors.Is(err, cluster.ErrFenced) {
 			t.Errorf("the write ends with %v", err)
 		}

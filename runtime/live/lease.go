@@ -30,7 +30,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	}
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-		Client:     &seenLeases{&markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, tree: d.treeDigest}, d.sight, d.o.Lease.Retry, d.hearOf},
+		Client:     &seenLeases{&markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, trees: d.trees}, d.sight, d.o.Lease.Retry, d.hearOf},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}
@@ -192,11 +192,12 @@ func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// renew writes the Lease once more. Where that fails the next renewal comes soon.
+// renew writes the Lease once more, after a request that is under way. Where that fails the next renewal comes soon.
 func (l *watchedLock) renew(ctx context.Context) {
-	if !l.held.Load() || !l.mu.TryLock() { // one is on its way
+	if !l.held.Load() {
 		return
 	}
+	l.mu.Lock()
 	record := l.last
 	l.mu.Unlock()
 	record.RenewTime = metav1.Now()

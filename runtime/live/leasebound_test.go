@@ -69,7 +69,7 @@ func TestARequestOfTheLeaseHasABound(t *testing.T) {
 				t.Fatal(err)
 			}
 			brief := LeaseTimes{Duration: 3 * time.Second, Renew: 600 * time.Millisecond, Retry: 100 * time.Millisecond}
-			d := &Driver{o: Options{Client: client, Namespace: "ops", Name: "starling", Lease: brief}, marks: &Marks{}, sight: &leaseSight{free: func() {}}, identity: "a"}
+			d := &Driver{o: Options{Client: client, Namespace: "ops", Name: "starling", Lease: brief}, marks: &Marks{}, sight: &leaseSight{free: func() {}}, trees: &trees{own: func() string { return "" }}, identity: "a"}
 			lock, err := d.leaseLock()
 			if err != nil {
 				t.Fatal(err)

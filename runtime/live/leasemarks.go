@@ -22,9 +22,6 @@ import (
 // marksAnnotation is where a Lease carries them.
 const marksAnnotation = "starling.dev/marks"
 
-// treeAnnotation is where a Lease carries the digest of the module tree of the process that leads.
-const treeAnnotation = "starling.dev/tree"
-
 const (
 	// carriedAfter is how long a mark is under way before a renewal is written for it.
 	carriedAfter = 200 * time.Millisecond
@@ -181,8 +178,8 @@ func (m *Marks) carry() string {
 type markedLeases struct {
 	coordination.LeasesGetter
 	marks *Marks
-	own   string        // the name of this process as a holder
-	tree  func() string // the digest of its tree
+	trees *trees
+	own   string // the name of this process as a holder
 	// met is set by a look at the Lease, until the next write of it: what it has carried then.
 	met *metMarks
 }
@@ -216,21 +213,41 @@ func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions)
 	return lease, err
 }
 
+// Create makes the Lease.
+func (l *markedLease) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return l.write(lease, true, func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return l.LeaseInterface.Create(ctx, lease, o)
+	})
+}
+
 // Update writes the Lease. A write that takes it over takes in what it has carried.
 func (l *markedLease) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	takesOver := false
 	switch met := l.of.met; {
 	case met == nil:
 	case met.holder == l.of.own:
 		l.of.marks.keep(met.text)
 	default:
 		l.of.marks.inherit(met.text, met.holder)
+		takesOver = true
 	}
 	l.of.met = nil
+	return l.write(lease, takesOver, func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return l.LeaseInterface.Update(ctx, lease, o)
+	})
+}
+
+// write has the Lease carry marks, and say which tree leads.
+func (l *markedLease) write(lease *coordinationv1.Lease, takesOver bool, send func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
 	lease = lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, treeAnnotation, l.of.tree())
+	said := l.of.trees.mark(lease, takesOver)
 	delete(lease.Annotations, marksAnnotation)
 	if text := l.of.marks.carry(); text != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)
 	}
-	return l.LeaseInterface.Update(ctx, lease, o)
+	lease, err := send(lease)
+	if err == nil {
+		l.of.trees.tell(said)
+	}
+	return lease, err
 }

@@ -30,35 +30,13 @@ type leaseSight struct {
 	told  bool                  // by the watch, which tells of the next one, too
 	out   *time.Timer           // set while it is held
 	over  bool                  // this process has the Lease
-	tree  string                // that of the process that leads, as it was last shown; "": none was
-	newer bool                  // it has become another one than that of this process
 }
 
-// compares notes which module tree the process that leads has, and which this process has. A tree that has come there
-// while this process was here is newer: this process began with its own one before.
-func (s *leaseSight) compares(tree, own string) {
+// begin has the sight count again: this process has the Lease no more.
+func (s *leaseSight) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tree == "" || s.over {
-		return
-	}
-	s.newer = tree != own && (s.newer || s.tree != "" && tree != s.tree)
-	s.tree = tree
-}
-
-// hadNewer says whether the process that led before had a newer tree than this one.
-func (s *leaseSight) hadNewer(own string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.newer && s.tree != own
-}
-
-// begin has the sight count again: this process, with that tree, has the Lease no more. Another tree is taken for a newer
-// one.
-func (s *leaseSight) begin(tree string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lease, s.over, s.tree, s.newer = nil, false, tree, false
+	s.lease, s.over = nil, false
 }
 
 // sees notes what the watch shows now; not told: what an answer has shown. A version is seen after it was written, so here the Lease does not run
@@ -204,6 +182,6 @@ func (d *Driver) lookAtLease() {
 func (d *Driver) hearOf(lease *coordinationv1.Lease) {
 	d.marks.hear(lease.Annotations[marksAnnotation])
 	if holderOf(lease) != d.identity { // else it is what this process has written as it took over
-		d.sight.compares(lease.Annotations[treeAnnotation], d.treeDigest())
+		d.trees.compares(lease)
 	}
 }

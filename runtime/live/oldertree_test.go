@@ -137,7 +137,7 @@ func TestAProcessThatTakesOverMayHaveAnOlderTree(t *testing.T) {
 				}
 				lead := func(tree string) {
 					if tree == own {
-						tree = g.driver.treeDigest()
+						tree = g.driver.trees.own()
 					}
 					f.leadAs("other", tree)
 				}

@@ -102,6 +102,7 @@ func (d *Driver) barred(g *generation.Generation) map[string]string {
 
 // adopted has all that is done from now on go by a generation.
 func (d *Driver) adopted(next *generation.Generation) {
+	d.o.Client.WritesOf(next.Tree.Digest) // from now on: nothing leaves before the Lease says so
 	before := d.generation.Swap(next)
 	d.executor.Use(next)
 	d.webhooks.Use(next)
@@ -109,7 +110,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 		d.receive.Know(next)
 	}
 	d.marks.use(next)
-	d.marks.renew() // the Lease says which tree it is
+	d.marks.renew()
 	if d.started.Load() {
 		d.metrics.generation.Set(float64(next.Number))
 	}

@@ -26,6 +26,7 @@ func (d *Driver) Run(ctx context.Context) error {
 		return err
 	}
 	d.o.Client.Hold()
+	d.o.Client.WritesOf(d.trees.own())
 	reviewed := make(chan struct{})
 	defer context.AfterFunc(ctx, func() { defer close(reviewed); d.drainReviews() })()
 	looped := make(chan struct{})
@@ -196,6 +197,8 @@ func (d *Driver) beginLeading() {
 		return start, err
 	})
 	if d.endStays(until, stays) {
+		d.trees.settle()
+		d.marks.renew() // the Lease says so
 		d.webhooks.TakeAway()
 	}
 }

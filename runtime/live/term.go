@@ -84,7 +84,7 @@ func (d *Driver) seek(t *term, lock resourcelock.Interface) {
 		}
 		err := lead(ctx, leadOptions{
 			name: d.o.Name, lock: lock, times: d.o.Lease, log: d.o.Log, led: func() { close(t.led) }, waits: func() { close(t.waits) },
-			free: d.freed, renews: d.marks.hurry, until: d.o.Client.WritesUntil, again: t.again,
+			free: d.freed, renews: d.marks.hurry, until: func(t time.Time) { d.o.Client.WritesUntil(t, d.trees.told()) }, again: t.again,
 		})
 		switch {
 		case err == nil:
@@ -106,7 +106,8 @@ func (d *Driver) renew(cause error) *term {
 	d.metrics.hooks.Clear()
 	d.repairs.Clear()
 	d.marks.yield()
-	d.sight.begin(d.treeDigest())
+	d.sight.begin()
+	d.trees.begin()
 	d.clock.begin()
 	d.o.Client.Hold()
 	t := newTerm()
