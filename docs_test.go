@@ -93,7 +93,8 @@ func TestStarlarkInDocsLoads(t *testing.T) {
 		}
 		n++
 		path := "docs/hooks/page.star"
-		files := fstest.MapFS{"docs/module.star": {Data: []byte(`module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])])`)}}
+		files := fstest.MapFS{"docs/module.star": {Data: []byte(`module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"]),
+			grant("*", "*", verbs = ["mutate", "finalize"]), grant("apiextensions.k8s.io/v1", "CustomResourceDefinition", verbs = ["convert"])])`)}}
 		switch {
 		case strings.Contains(b.text, "module("):
 			path = "docs/module.star"

@@ -94,7 +94,7 @@ controller("family", k8s.watch("v1", "PodTemplate", namespaces = ["$NS"], labels
 func testKilledInTheLifeOfAParent(t *testing.T, after bool) {
 	ns, far := shared.Namespace(t), shared.Namespace(t)
 	f := &fixture{t: t, ns: ns, name: "starling", modules: t.TempDir()}
-	f.write(map[string]string{"family/module.star": "module(enabled = True)\n", "family/hooks/family.star": strings.ReplaceAll(family, "$FAR", far)})
+	f.write(map[string]string{"family/module.star": "module(enabled = True, grants = [grant(\"v1\", \"PodTemplate\", verbs = [\"finalize\"])])\n", "family/hooks/family.star": strings.ReplaceAll(family, "$FAR", far)})
 	f.grantPrinted()
 	r := newKiller(t, f, nil)
 	f.start()

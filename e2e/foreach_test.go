@@ -115,7 +115,7 @@ func (f *fixture) routes(part string) (n int) {
 // eachConfigMap is a module with one run for each ConfigMap of its namespace that has the label.
 func eachConfigMap(name string) map[string]string {
 	return map[string]string{
-		name + "/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete"])])`,
+		name + "/module.star": `module(enabled = True, namespace = "$NS", grants = [grant("v1", "ConfigMap", verbs = ["apply", "delete", "finalize"])])`,
 		name + "/hooks/each.star": `
 def each(ctx):
     if ctx.object["mode"] == "bad":
@@ -248,7 +248,7 @@ func TestFinalizersGoAfterTheirVersion(t *testing.T) {
 	})
 	group := ns + ".example.com"
 	f := (&fixture{t: t, ns: ns}).beside("starling", map[string]string{
-		"each/module.star": `module(enabled = True)`,
+		"each/module.star": `module(enabled = True, grants = [grant("$NS.example.com/v1", "Lamp", verbs = ["finalize"])])`,
 		"each/hooks/each.star": `
 def each(ctx):
     ctx.state.set("seen", True)

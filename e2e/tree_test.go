@@ -17,7 +17,8 @@ func mirror(name, moduleStar string) map[string]string {
 	}
 }
 
-const on = "module(enabled = True)\n"
+// on is a module that is on, and may have the hooks of guard.
+const on = "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"mutate\"])])\n"
 
 // probe is a module of one hook that watches the ConfigMaps of fixture.touch: once
 // probeHook has run for one of them, a watch event has gone all its way.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // review is one k8s.validate or k8s.mutate.
@@ -45,9 +47,26 @@ func (b *binder) review(builtin, otherwise string, r reviewed) string {
 	}
 	b.add(Changed, "the review %q covers kube-system only where namespaces names it, and never the namespace of Starling", name)
 	if builtin == "k8s.mutate" {
+		for _, rule := range r.Rules {
+			one := builtins.AdmissionRule{Groups: textsOf(rule["apiGroups"]), Versions: textsOf(rule["apiVersions"]), Resources: textsOf(rule["resources"])}
+			for _, p := range one.Powers("") {
+				b.secrets = append(b.secrets, raw(p.Grant()))
+			}
+		}
 		b.add(Changed, "the review %q returns the changed object, and no patch", name)
 	}
 	return call.text(8)
+}
+
+// textsOf are the texts of a list.
+func textsOf(v any) (out []string) {
+	list, _ := v.([]any)
+	for _, e := range list {
+		if text, is := e.(string); is {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // ofOneCRD joins the conversions of one CRD: Starling has all of them in one binding.
@@ -117,6 +136,8 @@ func (b *binder) convert(c conversion, prefix string) converted {
 	if len(pairs) == 0 {
 		return converted{}
 	}
+	power := builtins.Power{Verb: builtins.VerbConvert, APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: c.CRD}
+	b.secrets = append(b.secrets, raw(power.Grant()))
 	call := &call{name: "k8s.convert", args: []string{starlark(c.CRD)}}
 	call.add("{" + strings.Join(pairs, ", ") + "}")
 	if len(snapshots) > 0 {

@@ -213,6 +213,7 @@ func Load(ctx context.Context, o Options) *Generation {
 	g.checkReleases()
 	g.checkPaths()
 	g.checkConversions()
+	g.checkPowers()
 	g.checkConditions()
 	g.checkLists()
 	restore()

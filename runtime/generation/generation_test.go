@@ -24,6 +24,9 @@ func load(t *testing.T, files map[string]string) *Generation {
 	fsys := fstest.MapFS{}
 	for path, text := range files {
 		fsys[path] = &fstest.MapFile{Data: []byte(text)}
+		if module, _, _ := strings.Cut(path, "/"); strings.Contains(text, "k8s.convert(") && files[module+"/module.star"] == "" {
+			fsys[module+"/module.star"] = &fstest.MapFile{Data: []byte("module(grants = [grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"])])\n")}
+		}
 	}
 	read, err := tree.Read(fsys, tree.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ type definition struct {
 	Kind string
 	Spec struct {
 		Group    string
-		Names    struct{ Kind string }
+		Names    struct{ Kind, Plural string }
 		Versions []definitionVersion
 	}
 }

@@ -58,7 +58,7 @@ controller(
 // about is a run about a Widget of shop that has one child, x.
 func about(t *testing.T, mode string, children ...map[string]any) Request {
 	t.Helper()
-	g, m := compile(t, tellsSecrets, `module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"])])`)
+	g, m := compile(t, tellsSecrets, `module(grants = [grant("v1", "Secret", verbs = ["list", "watch"], namespaces = ["*"]), grant("example.org/v1", "Widget", verbs = ["finalize"])])`)
 	if g.Hook("web/c") == nil {
 		t.Fatal(m.Err)
 	}

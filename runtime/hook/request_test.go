@@ -42,7 +42,7 @@ hook(on = [k8s.convert("lamps.example.com.x", {("v1", "v2"): up, ("v2", "v1"): l
 `
 
 func TestRequestRuns(t *testing.T) {
-	g, m := compile(t, webhooks, "")
+	g, m := compile(t, webhooks, `module(grants = [grant("apiextensions.k8s.io/v1", "CustomResourceDefinition", verbs = ["convert"])])`)
 	call := func(id string, r *builtins.Request) Result {
 		t.Helper()
 		return Run(t.Context(), Request{Host: g.Host, Module: m, Hook: g.Hook("web/hooks/a.star:" + id), Request: r, Now: time.Now(), Attempt: 1, Log: noLog{}})

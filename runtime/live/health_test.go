@@ -40,7 +40,8 @@ func TestHooksThatFailAreShownInTheCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				files := map[string]string{"web/module.star": "module(enabled = True)\n", c.path: c.text}
+				files := map[string]string{"web/module.star": "module(enabled = True, grants = [grant(\"v1\", \"Pod\", verbs = [\"mutate\"]), " +
+					"grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"])])\n", c.path: c.text}
 				if name == "after_helm" {
 					files["web/Chart.yaml"] = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
 				}

@@ -106,7 +106,7 @@ func TestAPlanOnlyReads(t *testing.T) {
 	files := web(map[string]string{
 		"web/module.star": `module(enabled = True, namespace = "fresh", wait = True, installs = [grant("example.com/v1", "Thing")], lookup = [grant("v1", "Node")], http = ["chat.example.com"], grants = [
     grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["*"]), grant("v1", "Pod", verbs = ["*"], namespaces = ["*"]),
-    grant("v1", "Event", verbs = ["*"], namespaces = ["*"]), grant("v1", "Node", verbs = ["*"]), grant("v1", "Pod", verbs = ["*"], namespaces = ["*"])])
+    grant("v1", "Event", verbs = ["*"], namespaces = ["*"]), grant("v1", "Node", verbs = ["*", "finalize"]), grant("v1", "Pod", verbs = ["*"], namespaces = ["*"])])
 `,
 		"web/hooks/b.star": `
 def f(ctx):

@@ -24,7 +24,7 @@ def run(ctx):
 hook(run, name = "before_all", on = [before_all()])
 hook(run, name = "after_all", on = [after_all()])
 `)},
-	"web/module.star":      {Data: []byte("module(grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"])])\n")},
+	"web/module.star":      {Data: []byte("module(grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"]), grant(\"v1\", \"Service\", verbs = [\"mutate\"]), grant(\"v1\", \"Namespace\", verbs = [\"finalize\"])])\n")},
 	"web/Chart.yaml":       {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 	"web/templates/x.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")},
 	"values.yaml":          {Data: []byte("webEnabled: true\n")},

@@ -120,7 +120,7 @@ func TestConversionsOfOneGroup(t *testing.T) {
 			"  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
 	}
 	runTests(t, map[string]string{
-		"web/module.star":    "module(enabled = True)\n",
+		"web/module.star":    "module(enabled = True, grants = [grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"])])\n",
 		"web/crds/lamp.yaml": crd("lamps", "Lamp"),
 		"web/crds/desk.yaml": crd("desks", "Desk"),
 		"web/hooks/a.star": `

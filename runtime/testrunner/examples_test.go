@@ -117,7 +117,7 @@ func exampleFiles(t *testing.T) (files fstest.MapFS, tests int, switches map[str
 	t.Helper()
 	files, switches = fstest.MapFS{}, map[string]string{}
 	put := func(path, text string) { files[path] = &fstest.MapFile{Data: []byte(text)} }
-	put("web/module.star", "module(http = [\"api.example.com\"], grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"], namespaces = [\"*\"]), grant(\"v1\", \"Pod\", verbs = [\"exec\", \"logs\"], namespaces = [\"*\"]), grant(\"authorization.k8s.io/v1\", \"SubjectAccessReview\", verbs = [\"create\"])])\n")
+	put("web/module.star", "module(http = [\"api.example.com\"], grants = [grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"]), grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"], namespaces = [\"*\"]), grant(\"v1\", \"Pod\", verbs = [\"exec\", \"logs\"], namespaces = [\"*\"]), grant(\"authorization.k8s.io/v1\", \"SubjectAccessReview\", verbs = [\"create\"])])\n")
 	put("web/hooks/web.star", exampleModule)
 	for _, s := range builtins.Table() {
 		text := builtins.Example(s.Name)
@@ -140,7 +140,7 @@ func exampleFiles(t *testing.T) (files fstest.MapFS, tests int, switches map[str
 		case strings.Contains(text, "module("):
 			put(module+"/module.star", text)
 		default:
-			put(module+"/module.star", "module()\n")
+			put(module+"/module.star", "module(grants = [grant(\"v1\", \"Namespace\", verbs = [\"mutate\"]), grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"])])\n")
 			put(module+"/hooks/x.star", text)
 		}
 		put(module+"/files/motd.txt", "hello")

@@ -32,6 +32,9 @@ func load(t *testing.T, files map[string]string) *generation.Generation {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for path, text := range files {
+		if module, _, _ := strings.Cut(path, "/"); files[module+"/module.star"] == "" && strings.HasSuffix(path, ".star") {
+			fsys[module+"/module.star"] = &fstest.MapFile{Data: []byte("module(" + granted + ")")}
+		}
 		fsys[path] = &fstest.MapFile{Data: []byte(text)}
 	}
 	read, err := tree.Read(fsys, tree.Options{})
@@ -55,6 +58,9 @@ hook(f, on = [
 ])
 hook(on = [k8s.convert("lamps.example.com.x", {("v1", "v2"): up, ("v2", "v1"): up})])
 `
+
+// granted are the grants that hooks of these tests need.
+const granted = `grants = [grant("apps/v1", "Deployment", verbs = ["mutate"]), grant("apiextensions.k8s.io/v1", "CustomResourceDefinition", verbs = ["convert"])]`
 
 // buffer keeps log lines.
 type buffer struct {
@@ -208,7 +214,7 @@ const (
 )
 
 func TestConfigurationsAreKeptAsTheyShouldBe(t *testing.T) {
-	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks, "web/module.star": `module(labels = {"heritage": "us"})`})
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks, "web/module.star": `module(labels = {"heritage": "us"}, ` + granted + `)`})
 	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
 	w.run()
 	w.serve("web", true)

@@ -1,0 +1,52 @@
+package generation
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/bounded"
+)
+
+// checkPowers refuses hooks with a power that module.star does not show: to change objects as somebody writes them, to
+// convert those of a definition, and to hold up their deletion. Kinds that the module itself defines need no line.
+func (g *Generation) checkPowers() {
+	for _, m := range g.All() {
+		for _, h := range m.Hooks {
+			if h.Session || h.Free {
+				continue
+			}
+			for _, p := range h.Powers() {
+				if !p.Granted(m.Decl.Grants) && !m.defines(&p) {
+					m.join(fmt.Errorf("%s: hook %s %s, and module.star does not show it; add to module(grants = […]): %s", p.Pos, h.HookDecl.ID, p.Does, p.Grant()))
+				}
+			}
+		}
+	}
+}
+
+// defines says whether the module defines the kind that the power is about.
+func (m *Module) defines(p *builtins.Power) bool {
+	if m.Tree == nil {
+		return false
+	}
+	for _, f := range m.Tree.CRDs {
+		docs, err := bounded.YAMLDocuments(f.Data)
+		if err != nil {
+			continue // where it is applied it is an error
+		}
+		for _, doc := range docs {
+			var d definition
+			if yaml.Unmarshal(doc, &d) != nil || d.Kind != "CustomResourceDefinition" {
+				continue
+			}
+			names := d.Spec.Names
+			if p.Verb == builtins.VerbConvert && p.Name == names.Plural+"."+d.Spec.Group ||
+				p.Verb != builtins.VerbConvert && d.Spec.Group == p.Group() && (p.Kind == names.Kind || p.Plural != "" && p.Plural == names.Plural) {
+				return true
+			}
+		}
+	}
+	return false
+}
