@@ -46,8 +46,8 @@ func newDetachCommand() *cobra.Command {
 		Use:   "detach",
 		Short: "Take away what would outlive a starling that is gone, and get in the way",
 		Long: `Deletes the webhook configurations of an instance and ends the conversions that
-lead to it (strategy None: objects stored in another version then show as they are
-stored), and takes the finalizers of hooks with a cleanup, and of controllers, off their
+lead to it (what has converted before does so again; else strategy None: objects stored
+in another version then show as they are stored), and takes the finalizers of hooks with a cleanup, and of controllers, off their
 objects: these then go without the cleanup, and without waiting for their children.
 Children, releases, and all else that runs, are left alone; those that have the object as
 their owner go with it. Run it when this starling is stopped for good, or does not answer

@@ -45,7 +45,7 @@ func (b *builder) hooks() {
 		}
 		for _, g := range m.Decl.Grants {
 			if g.Verbs = g.Calls(); len(g.Verbs) == 0 {
-				continue // what it shows needs no right of its own: see webhooks and cleanup
+				continue // a power needs no right here: bindings say which
 			}
 			b.grant(m, g)
 		}

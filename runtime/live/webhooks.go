@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/webhook"
@@ -42,7 +43,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 		CheckModule: checkModule,
 		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
-		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
+		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Converts: d.convertsOrNot, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log,
 	})
 	if err != nil {
@@ -50,6 +51,17 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	}
 	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve, d.answers.serve)
 	return nil
+}
+
+// convertsOrNot has people see why a hook does not convert its definition.
+func (d *Driver) convertsOrNot(hook string, err error) {
+	d.heard(d.generation.Load().Hook(hook), err, true)
+}
+
+// tellOfTakeover makes an Event at a definition for those that have converted it so far.
+func (d *Driver) tellOfTakeover(definition effect.Ref, from string) {
+	d.event(func(context.Context) (effect.Ref, string) { return definition, "" }, effect.Event{Type: "Warning", Reason: "ConversionTakenOver",
+		Message: "instance " + d.o.Namespace + "/" + d.o.Name + " converts it now, in the place of " + from + "; `starling detach` gives it back"})
 }
 
 // leader is where the process that leads answers the API server, while this one stands by.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -77,8 +76,11 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 	for ref, obj := range live { // the kind of one that a binding names may not be found now
 		try(ref.String(), m.unwanted(ctx, ref, obj, w))
 	}
-	for name, err := range m.conversions(ctx, w, s) {
-		try(name, err)
+	for _, c := range m.conversions(ctx, w, s) {
+		if _, failed := m.known[c.definition]; failed != (c.err != nil) {
+			m.o.Converts(c.hook, c.err)
+		}
+		try(c.definition, c.err)
 	}
 	return waiting, errors.Join(failed...)
 }
@@ -170,50 +172,6 @@ func trusting(webhooks any, bundle string) (out []any, changed bool) {
 		out = append(out, hook)
 	}
 	return out, changed
-}
-
-// conversions sees to the definitions that hooks convert: those of modules that are
-// on, and those that point to us already. It never takes the conversion away: what is
-// stored in another version could not be read any more.
-func (m *Manager) conversions(ctx context.Context, w want, s shape) map[string]error {
-	errs := map[string]error{}
-	if !w.converting {
-		return errs
-	}
-	live := map[string]map[string]any{}
-	for _, v := range m.watches.Snapshot(watchDefinitions) {
-		obj := v.(*object.Object).Map()
-		name, _ := obj["name"].(string)
-		live[name] = obj
-	}
-	served := map[string]bool{}
-	for _, b := range w.all {
-		if b.binding.Convert != nil {
-			served[b.binding.Convert.CRD] = true
-		}
-	}
-	for _, b := range m.bindings() {
-		if b.binding.Convert == nil {
-			continue
-		}
-		name := b.binding.Convert.CRD
-		has := live[name]
-		if has == nil || !served[name] && has["instance"] != m.o.Instance {
-			continue // a watch wakes us when it comes
-		}
-		obj := s.conversion(b.hook, b.binding)
-		wants := obj["spec"].(map[string]any)["conversion"]
-		errs[kindDefinition+" "+name] = nil
-		if has["instance"] == m.o.Instance && reflect.DeepEqual(has["conversion"], wants) {
-			continue
-		}
-		if other, _ := has["instance"].(string); other != "" && other != m.o.Instance {
-			errs[kindDefinition+" "+name] = fmt.Errorf("%s %s is converted by another starling (%s); detach that one, or convert it in one place", kindDefinition, name, other)
-			continue
-		}
-		errs[kindDefinition+" "+name] = m.apply(ctx, effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: name}, obj)
-	}
-	return errs
 }
 
 // sweep removes what an earlier tree of this instance has left, when this one takes no

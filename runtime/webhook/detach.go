@@ -2,7 +2,11 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +24,7 @@ type Detached struct {
 
 // Detach takes away what makes the API server ask an instance, by its label: webhook
 // configurations, and the conversions of CustomResourceDefinitions, which are then
-// served without any. A failure does not keep it from the rest; it may be called
+// converted as before, or served without. A failure does not keep it from the rest; it may be called
 // again. done is told of each object.
 func Detach(ctx context.Context, client *cluster.Client, instance string, done func(Detached)) error {
 	var errs []error
@@ -45,28 +49,40 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 	if err != nil {
 		errs = append(errs, err)
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		before := names[name]
+		what, conversion := "conversion strategy None", map[string]any{"strategy": "None"}
+		if before != "" && json.Unmarshal([]byte(before), &conversion) == nil {
+			what = "converted as before"
+		}
+		pointer := func(annotation string) string {
+			return "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
+		}
+		body := []any{
+			map[string]any{"op": "add", "path": "/spec/conversion", "value": conversion},
+			map[string]any{"op": "remove", "path": pointer(annotationConversion)},
+		}
+		if before != "" {
+			body = append(body, map[string]any{"op": "remove", "path": pointer(annotationBefore)})
+		}
 		write(effect.Write{
 			Kind: effect.WritePatch, Ref: effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: name},
-			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
-				"metadata": map[string]any{"annotations": map[string]any{annotationConversion: nil}},
-				"spec":     map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}},
-			}},
-		}, "conversion strategy None")
+			Patch: &effect.Patch{Type: effect.PatchJSON, Body: body},
+		}, what)
 	}
 	return errors.Join(errs...)
 }
 
-// converted are the names of the definitions that an instance converts. They are read
-// one by one: definitions are large.
-func converted(ctx context.Context, client *cluster.Client, instance string) ([]string, error) {
+// converted are the names of the definitions that an instance converts, with the conversion that was there before. They
+// are read one by one: definitions are large.
+func converted(ctx context.Context, client *cluster.Client, instance string) (map[string]string, error) {
 	mapping := cluster.Mapping{GVR: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: kindDefinition}
-	var names []string
+	names := map[string]string{}
 	_, err := client.Each(ctx, mapping, "", metav1.ListOptions{Limit: 100}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)
 		annotations, _ := meta["annotations"].(map[string]any)
 		if name, _ := meta["name"].(string); annotations[annotationConversion] == instance {
-			names = append(names, name)
+			names[name], _ = annotations[annotationBefore].(string)
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ import (
 )
 
 // Options configures a [Manager]. All fields but Always, CertDir, ClientCA, CheckModule, Unreachable,
-// Expires, Leader, Serving and Now are required.
+// Converts, TookOver, Expires, Leader, Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -52,6 +52,10 @@ type Options struct {
 	// Leader is where the process that leads listens, HOST:PORT: it is asked what no hook of this process answers.
 	// "": that is this process, or the address is not known. Nil: nobody is asked.
 	Leader func() string
+	// Converts is told, once, why a hook does not convert its definition, and then, with nil, that it does.
+	Converts func(hook string, err error)
+	// TookOver is told of a definition that somebody else has converted before, and who.
+	TookOver func(definition effect.Ref, from string)
 	// Serving is called once the server answers.
 	Serving func()
 	Log     zerolog.Logger
@@ -115,6 +119,12 @@ const (
 func New(o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Converts == nil {
+		o.Converts = func(string, error) {}
+	}
+	if o.TookOver == nil {
+		o.TookOver = func(effect.Ref, string) {}
 	}
 	if o.Expires == nil {
 		o.Expires = func(time.Time) {}
@@ -291,7 +301,7 @@ func conversionOnly(obj map[string]any) (starlark.Value, bool, error) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)
 	return object.New(map[string]any{
-		"name": meta["name"], "instance": annotations[annotationConversion], "conversion": spec["conversion"],
+		"name": meta["name"], "instance": annotations[annotationConversion], "before": annotations[annotationBefore], "conversion": spec["conversion"],
 	}), true, nil
 }
 

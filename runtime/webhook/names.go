@@ -16,6 +16,8 @@ const (
 	// annotationConversion says on a CustomResourceDefinition which instance
 	// converts it, as the label starling.dev/instance does on our own objects.
 	annotationConversion = "starling.dev/conversion"
+	// annotationBefore is the conversion that was there before, as JSON: it comes back when this instance is detached.
+	annotationBefore = "starling.dev/conversion-before"
 )
 
 var (

@@ -11,6 +11,7 @@ type bound struct {
 	hook    *generation.Hook
 	binding *builtins.Binding
 	labels  map[string]string // of the module
+	grants  []builtins.Grant
 }
 
 // ref is the configuration object of a binding to reviews.
@@ -32,7 +33,7 @@ func boundOf(mod *generation.Module, hooks []*generation.Hook) []bound {
 	for _, h := range hooks {
 		for i := range h.Bindings {
 			if b := &h.Bindings[i]; b.Admission != nil || b.Converts() {
-				out = append(out, bound{h, b, mod.Decl.Labels})
+				out = append(out, bound{h, b, mod.Decl.Labels, mod.Decl.Grants})
 			}
 		}
 	}
