@@ -211,8 +211,8 @@ func (d *Driver) gone(a engine.Gone) {
 	if a.Hook == "" {
 		d.outbox.gone(a.Module)
 		d.releases.Forget(a.Module)
-		d.busy.Go(func() {
-			if err := d.guard(func() error { return d.executor.ForgetCRDs(d.work, a.Module) }); err != nil && d.work.Err() == nil {
+		d.busy().Go(func() {
+			if err := d.guard(func() error { return d.executor.ForgetCRDs(d.work(), a.Module) }); err != nil && d.work().Err() == nil {
 				d.log(a.Module, "").Log(builtins.LevelWarn, err.Error(), nil)
 			}
 		})
