@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"helm.sh/helm/v3/pkg/chartutil"
+
 	"github.com/starling-operator/starling/modules/release"
 )
 
@@ -35,7 +37,7 @@ func measureCharts(ctx context.Context, b *bench) error {
 	}})
 	evaluate := func(r *release.Renderer) (time.Duration, error) {
 		began := time.Now()
-		out := r.Offline(ctx, target)
+		out := r.Offline(ctx, target, chartutil.DefaultCapabilities)
 		if out.Err == nil && len(out.Files) != 4 {
 			return 0, fmt.Errorf("the chart makes %d files", len(out.Files))
 		}

@@ -10,7 +10,10 @@ import (
 	"sync"
 
 	"go.starlark.net/syntax"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
@@ -26,6 +29,7 @@ type Cache struct {
 	checks   int // since programs was empty
 	builtins func() *store.Builtins
 	kinds    func() kinds
+	served   func() *chartutil.Capabilities
 	table    func() table
 
 	sources  memo[digest, parsed]
@@ -38,10 +42,18 @@ type Cache struct {
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{
+	c := &Cache{
 		programs: script.NewCache(), builtins: sync.OnceValue(store.NewBuiltins),
 		kinds: sync.OnceValue(newKinds), table: sync.OnceValue(newTable),
 	}
+	c.served = sync.OnceValue(func() *chartutil.Capabilities {
+		var kinds []schema.GroupVersionKind
+		for _, k := range store.New(store.Options{Builtins: c.builtins()}).Kinds() {
+			kinds = append(kinds, k.GVK())
+		}
+		return release.WithKinds(newest(), kinds...)
+	})
+	return c
 }
 
 // maxChecks is for how many checks compiled programs are kept: each state of a file that somebody writes is one, and

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
@@ -33,11 +35,49 @@ var chance = [...]string{
 	"htpasswd", "bcrypt", "encryptAES",
 }
 
-// charts renders each chart with the values that are there before any hook has run.
+// charts renders each chart with the values that are there before any hook has run, for the kinds that the cluster
+// serves and the tree defines. What a chart defines itself shows only once it is rendered: charts that ask for kinds
+// are rendered with those, too.
 func (c *checker) charts() {
+	for _, m := range c.modules {
+		for _, f := range m.Tree.CRDs {
+			c.defines(c.definitionsOf(f).kinds)
+		}
+	}
+	c.caps = release.WithKinds(c.served, c.own...)
+	c.eachChart(func(m *generation.Module) {
+		if out, err := c.renderModule(m); err == nil {
+			for _, f := range out.CRDs { // those of packed subcharts too
+				_, path, _ := strings.Cut(f.Path, "/")
+				file := tree.File{Path: c.chartFile(m, path), Data: f.Data}
+				c.mu.Lock()
+				c.subcharts[m.Name] = append(c.subcharts[m.Name], file)
+				c.mu.Unlock()
+				c.defines(c.definitionsOf(file).kinds)
+			}
+			for _, one := range out.manifests {
+				c.defines(one.serves)
+			}
+		}
+	})
+	c.caps = release.WithKinds(c.served, c.own...)
+	c.eachChart(c.chart)
+}
+
+// defines takes in kinds that the tree defines.
+func (c *checker) defines(kinds []servedKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range kinds {
+		c.kinds.add(k.apiVersion, k.kind)
+		c.own = append(c.own, schema.FromAPIVersionAndKind(k.apiVersion, k.kind))
+	}
+}
+
+// eachChart looks at the charts that can be rendered, some at once.
+func (c *checker) eachChart(look func(*generation.Module)) {
 	slots := make(chan struct{}, workers)
 	var busy sync.WaitGroup
-	var mu sync.Mutex
 	for _, m := range c.modules {
 		if m.Tree.Chart == nil || m.Err != nil || c.values[m.Name].broken {
 			continue
@@ -45,13 +85,7 @@ func (c *checker) charts() {
 		slots <- struct{}{}
 		busy.Go(func() {
 			defer func() { <-slots }()
-			served, files := c.chart(m)
-			mu.Lock()
-			defer mu.Unlock()
-			c.subcharts[m.Name] = files
-			for _, k := range served {
-				c.kinds.add(k.apiVersion, k.kind)
-			}
+			look(m)
 		})
 	}
 	busy.Wait()
@@ -78,9 +112,13 @@ type manifest struct {
 
 // render renders a chart, unless that was done with the same values before.
 func (c *checker) render(ctx context.Context, t release.Target) rendered {
-	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup)
+	caps := c.served // so that a kind more has no other chart rendered again
+	if release.AsksCapabilities(t.Chart.Files) {
+		caps = c.caps
+	}
+	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup, caps)
 	return c.cache.charts.of(key, func() (rendered, bool) {
-		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, append(chance[:], "lookup")...)}
+		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, caps, append(chance[:], "lookup")...)}
 		for _, name := range slices.Sorted(maps.Keys(out.Files)) {
 			out.manifests = append(out.manifests, manifestsOf(name, out.Files[name])...)
 		}
@@ -97,27 +135,54 @@ func manifestsOf(name, text string) (out []manifest) {
 		if m.err = yaml.Unmarshal([]byte(docs[key]), &m.object); m.err == nil && m.object == nil {
 			continue
 		}
-		m.unknown, m.wrong = strictFields(m.object)
-		if m.object["kind"] == "CustomResourceDefinition" {
-			m.serves = kindsOf([]byte(docs[key]))
-		}
-		out = append(out, m)
+		out = append(out, m.parts()...)
 	}
 	return out
 }
 
-// chart renders one chart and returns the kinds that its manifests define, and the crds/ of its
-// subcharts that are on.
-func (c *checker) chart(m *generation.Module) (served []servedKind, files []tree.File) {
+// parts are the objects of a document: those of a list, which no server sees, or itself.
+func (m manifest) parts() (out []manifest) {
+	kind, _ := m.object["kind"].(string)
+	if items, is := m.object["items"].([]any); is && strings.HasSuffix(kind, "List") {
+		for _, item := range items {
+			object, is := item.(map[string]any)
+			if !is {
+				m.err = errors.New("an item of " + kind + " is no object")
+				return append(out, m)
+			}
+			own := map[string]any{"apiVersion": m.object["apiVersion"], "kind": strings.TrimSuffix(kind, "List")}
+			maps.Copy(own, object)
+			out = append(out, manifest{path: m.path, text: m.text, object: own}.parts()...)
+		}
+		return out
+	}
+	m.unknown, m.wrong = strictFields(m.object)
+	if kind == "CustomResourceDefinition" {
+		if text, err := yaml.Marshal(m.object); err == nil {
+			m.serves = kindsOf(text)
+		}
+	}
+	return append(out, m)
+}
+
+// renderModule renders the chart of a module with the values that are there before any hook has run.
+func (c *checker) renderModule(m *generation.Module) (rendered, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
 	view, err := hook.ChartValues(ctx, c.gen.Host, m, c.view(m), nil, time.Unix(0, 0), silent{})
 	if err != nil {
-		c.addError("charts", m.Name, err)
-		return nil, nil
+		return rendered{}, err
 	}
-	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
-	out := c.render(ctx, target)
+	return c.render(ctx, release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}), nil
+}
+
+// chart tells of one chart.
+func (c *checker) chart(m *generation.Module) {
+	out, err := c.renderModule(m)
+	if err != nil {
+		c.addError("charts", m.Name, err)
+		return
+	}
 	o := out.Offline
 	looks := map[string]bool{}
 	for _, call := range o.Calls {
@@ -126,10 +191,6 @@ func (c *checker) chart(m *generation.Module) (served []servedKind, files []tree
 	c.notAllowed(m, o)
 	for _, wrong := range o.Wrong {
 		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, wrong.File), Message: wrong.Line})
-	}
-	for _, f := range o.CRDs { // those of packed subcharts too
-		_, path, _ := strings.Cut(f.Path, "/")
-		files = append(files, tree.File{Path: c.chartFile(m, path), Data: f.Data})
 	}
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
@@ -142,7 +203,7 @@ func (c *checker) chart(m *generation.Module) (served []servedKind, files []tree
 		// Beside a lookup it is kept from an earlier time, as a rule; and with these
 		// values it may not be called at all.
 		severity, what := Warning, "each render differs, so each change of the values changes this too"
-		if looks[call.File] || !o.Differs {
+		if looks[call.File] || !call.Differs {
 			severity, what = Note, "where it is used, each render may differ"
 		}
 		f := Finding{Severity: severity, Check: "charts", Module: m.Name, File: c.chartFile(m, call.File), Line: call.Line, Message: "the template calls " + call.Function + ": " + what}
@@ -154,13 +215,11 @@ func (c *checker) chart(m *generation.Module) (served []servedKind, files []tree
 	c.chartReads(m, o.Reads)
 	if o.Err != nil {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
-		return nil, files
+		return
 	}
 	for _, one := range out.manifests {
 		c.manifest(m, one)
-		served = append(served, one.serves...)
 	}
-	return served, files
 }
 
 // notAllowed tells of what the chart holds and reads and its module.star does not name.

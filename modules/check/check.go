@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"go.starlark.net/syntax"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
@@ -72,6 +74,9 @@ type checker struct {
 	values  map[string]section // by module, "global" among them
 	kinds   kinds
 	table   table
+	// own are the kinds that the tree defines; served is what charts see of the cluster without them, caps with them.
+	own          []schema.GroupVersionKind
+	served, caps *chartutil.Capabilities
 	// subcharts are the crds/ of subcharts that are on, by module.
 	subcharts map[string][]tree.File
 
@@ -93,11 +98,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c := &checker{o: o, ctx: ctx, cache: o.Cache, tree: o.Tree, byDir: map[string]string{}, files: map[string]*source{}, values: map[string]section{}, table: o.Cache.table(), subcharts: map[string][]tree.File{}, installs: map[string][]string{}, lookups: map[string][]string{}}
 	if o.OpenAPI != nil {
 		var err error
-		if c.kinds, err = servedKinds(o.OpenAPI); err != nil {
+		if c.kinds, c.served, err = servedKinds(o.OpenAPI); err != nil {
 			return Result{}, err
 		}
 	} else {
-		c.kinds = o.Cache.kinds().clone()
+		c.kinds, c.served = o.Cache.kinds().clone(), o.Cache.served()
 	}
 	c.cache.begin()
 	c.gen = generation.Load(ctx, generation.Options{
@@ -189,9 +194,6 @@ func (c *checker) definitions() {
 				} else if other.sum != sum {
 					c.addAt(Warning, "load", m.Name, f.Path, fmt.Sprintf("CustomResourceDefinition %s stands in %s too, and differs: that one is applied", name, other.path), "leave one of them out")
 				}
-			}
-			for _, k := range of.kinds {
-				c.kinds.add(k.apiVersion, k.kind)
 			}
 		}
 	}

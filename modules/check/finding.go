@@ -152,9 +152,9 @@ func (c *checker) addAt(s Severity, check, module, pos, message, hint string) {
 // sorted returns all findings once each, by place.
 func (c *checker) sorted() []Finding {
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col, cmp.Compare(a.Message, b.Message), cmp.Compare(a.Module, b.Module))
+		return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col, cmp.Compare(a.Message, b.Message), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Hint, b.Hint))
 	})
 	return slices.CompactFunc(c.findings, func(a, b Finding) bool {
-		return a.File == b.File && a.Line == b.Line && a.Message == b.Message && (a.Col == b.Col || a.Line > 0)
+		return a.File == b.File && a.Line == b.Line && a.Message == b.Message && a.Hint == b.Hint && (a.Col == b.Col || a.Line > 0)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -68,17 +70,34 @@ func newKinds() kinds {
 	return k
 }
 
+// newest are the capabilities of the newest Kubernetes that Starling works with, without its kinds.
+func newest() *chartutil.Capabilities {
+	caps, err := release.NewCapabilities(rest.Version)
+	if err != nil {
+		panic(err) // the constant is no version
+	}
+	return caps
+}
+
 // servedKinds returns the kinds that a dump of a cluster's OpenAPI lists, as `kubectl
-// get --raw /openapi/v2` prints it.
-func servedKinds(dump []byte) (kinds, error) {
+// get --raw /openapi/v2` prints it, and what charts see of them.
+func servedKinds(dump []byte) (kinds, *chartutil.Capabilities, error) {
 	var doc struct {
+		Info struct {
+			Version string `json:"version"`
+		} `json:"info"`
 		Definitions map[string]struct {
 			Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 		} `json:"definitions"`
 	}
 	if err := json.Unmarshal(dump, &doc); err != nil {
-		return kinds{}, fmt.Errorf("is no OpenAPI document (%w); make it with: kubectl get --raw /openapi/v2", err)
+		return kinds{}, nil, fmt.Errorf("is no OpenAPI document (%w); make it with: kubectl get --raw /openapi/v2", err)
 	}
+	caps, err := release.NewCapabilities(doc.Info.Version)
+	if err != nil { // a part of a document: it names kinds only
+		caps = newest()
+	}
+	var served []schema.GroupVersionKind
 	k := kinds{known: map[string]bool{}, gone: map[string]string{}, groups: map[string]bool{}, complete: true}
 	for _, d := range doc.Definitions {
 		if len(d.Kinds) > 1 {
@@ -86,12 +105,13 @@ func servedKinds(dump []byte) (kinds, error) {
 		}
 		for _, gvk := range d.Kinds {
 			k.add(schema.GroupVersion{Group: gvk.Group, Version: gvk.Version}.String(), gvk.Kind)
+			served = append(served, schema.GroupVersionKind(gvk))
 		}
 	}
 	if len(k.known) == 0 {
-		return kinds{}, errors.New("names no kinds; make it with: kubectl get --raw /openapi/v2")
+		return kinds{}, nil, errors.New("names no kinds; make it with: kubectl get --raw /openapi/v2")
 	}
-	return k, nil
+	return k, release.WithKinds(caps, served...), nil
 }
 
 func (k kinds) add(apiVersion, kind string) {

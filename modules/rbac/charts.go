@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
@@ -31,11 +32,9 @@ type chart struct {
 	module    *generation.Module
 	namespace string
 	objects   []object
-	// written are the kinds that stand in templates as text, rendered or not.
-	written map[kindName]bool
-	// lists are those of lists that were rendered.
-	lists map[kindName]bool
-	err   error
+	// written are the objects that templates may render; what the text does not tell is known by its place.
+	written map[release.Written]bool
+	err     error
 }
 
 // object is the part of a manifest that matters here.
@@ -75,7 +74,7 @@ func (b *builder) charts() error {
 	if err != nil {
 		return err
 	}
-	found, err := b.found()
+	found, caps, err := b.found()
 	if err != nil {
 		return err
 	}
@@ -83,18 +82,34 @@ func (b *builder) charts() error {
 		if m.Tree.Chart == nil {
 			continue
 		}
-		c := &chart{module: m, namespace: b.namespace(m), written: map[kindName]bool{}, lists: map[kindName]bool{}}
-		views := []map[string]any{values.ModuleView(sections[m.Name].Compose(), sections["global"].Compose())}
-		if view := found[m.Name]; view != nil {
-			views = append(views, view)
+		c := &chart{module: m, namespace: b.namespace(m), written: map[release.Written]bool{}}
+		for _, f := range m.Tree.Chart.Files {
+			if subchartCRD.MatchString(f.Path) { // other values may switch the subchart on
+				b.definition(m, f.Data, false)
+			}
 		}
-		b.render(c, views...)
+		all = append(all, c)
+	}
+	// What charts define themselves shows only once they are rendered: those that ask for kinds are, with these.
+	for _, again := range []bool{false, true} {
+		caps := release.WithKinds(caps, b.kinds.served...)
+		for _, c := range all {
+			if again && !release.AsksCapabilities(c.module.Tree.Chart.Files) {
+				continue
+			}
+			views := []map[string]any{values.ModuleView(sections[c.module.Name].Compose(), sections["global"].Compose())}
+			if view := found[c.module.Name]; view != nil {
+				views = append(views, view)
+			}
+			b.render(c, caps, views...)
+		}
+	}
+	for _, c := range all {
 		for _, o := range c.objects {
 			if o.Kind == "Namespace" && o.APIVersion == "v1" { // its Role would need it first
 				b.make(o.Metadata.Name)
 			}
 		}
-		all = append(all, c)
 	}
 	for _, c := range all {
 		b.release(c)
@@ -142,25 +157,19 @@ func static(file string, data map[string]any) []values.Layer {
 
 // render fills in what the chart renders to, with the values of the tree and with those
 // that hooks find. One that renders with either is known.
-func (b *builder) render(c *chart, views ...map[string]any) {
-	for _, f := range c.module.Tree.Chart.Files {
-		if subchartCRD.MatchString(f.Path) { // other values may switch the subchart on
-			b.definition(c.module, f.Data)
-		}
-		c.read(f)
-	}
+func (b *builder) render(c *chart, caps *chartutil.Capabilities, views ...map[string]any) {
 	var failed []error
 	for _, view := range views {
-		if err := b.renderWith(c, view); err != nil {
+		if err := b.renderWith(c, caps, view); err != nil {
 			failed = append(failed, err)
 		}
 	}
-	if len(failed) == len(views) {
+	if c.err = nil; len(failed) == len(views) {
 		c.err = failed[len(failed)-1]
 	}
 }
 
-func (b *builder) renderWith(c *chart, view map[string]any) error {
+func (b *builder) renderWith(c *chart, caps *chartutil.Capabilities, view map[string]any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
@@ -169,9 +178,14 @@ func (b *builder) renderWith(c *chart, view map[string]any) error {
 		return err
 	}
 	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
-	o := b.o.Renderer.Offline(ctx, target)
+	o := b.o.Renderer.Offline(ctx, target, caps)
 	for _, f := range o.CRDs { // those of packed subcharts too
-		b.definition(m, f.Data)
+		b.definition(m, f.Data, true)
+	}
+	if written, err := b.o.Renderer.Written(ctx, target, caps); err == nil {
+		c.read(written)
+	} else if o.Err == nil {
+		return fmt.Errorf("its templates cannot be read: %w", err)
 	}
 	for _, missing := range o.Lookups {
 		b.note("chart of %s: it looks up what its module.star does not allow: add to module(lookup = […]): %s", m.Name, missing.Line)
@@ -209,7 +223,6 @@ func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 	case o.Kind == "" || o.APIVersion == "":
 		return errors.New("no object")
 	case strings.HasSuffix(o.Kind, "List") && o.Items != nil:
-		c.lists[kindName{o.APIVersion, o.Kind}] = true
 		for _, item := range o.Items {
 			if err := c.parse(string(item), kindName{o.APIVersion, strings.TrimSuffix(o.Kind, "List")}, k); err != nil {
 				return err
@@ -217,29 +230,19 @@ func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 		}
 		return nil
 	case o.Kind == "CustomResourceDefinition":
-		k.addCRDs([]byte(doc))
+		k.addCRDs([]byte(doc), true)
 	}
 	c.objects = append(c.objects, *o)
 	return nil
 }
 
-var (
-	subchartCRD  = regexp.MustCompile(`^(?:charts/[^/]+/)+crds/.+\.(?:ya?ml|json)$`)
-	document     = regexp.MustCompile(`(?m)^---`)
-	apiVersionOf = regexp.MustCompile(`(?m)^apiVersion:[ \t]+["']?([A-Za-z0-9./-]+)["']?[ \t\r]*(#.*)?$`)
-	kindOf       = regexp.MustCompile(`(?m)^kind:[ \t]+["']?([A-Za-z0-9]+)["']?[ \t\r]*(#.*)?$`)
-)
+var subchartCRD = regexp.MustCompile(`^(?:charts/[^/]+/)+crds/.+\.(?:ya?ml|json)$`)
 
-// read notes the kinds that stand in a template as text.
-func (c *chart) read(f release.File) {
-	in := strings.TrimPrefix(f.Path, "charts/")
-	if !strings.HasPrefix(f.Path, "templates/") && (in == f.Path || !strings.Contains(in, "/templates/")) {
-		return
-	}
-	for _, doc := range document.Split(string(f.Data), -1) {
-		version, kind := apiVersionOf.FindStringSubmatch(doc), kindOf.FindStringSubmatch(doc)
-		if version != nil && kind != nil {
-			c.written[kindName{version[1], kind[1]}] = true
-		}
+// read notes what templates may render. What cannot be told is known once the values of one view render it.
+func (c *chart) read(list []release.Written) {
+	for _, w := range list {
+		rendered := w.Rendered
+		w.Rendered = false
+		c.written[w] = c.written[w] || rendered
 	}
 }

@@ -17,13 +17,13 @@ const (
 func (b *builder) definitions() {
 	for _, m := range b.gen.All() {
 		for _, f := range m.Tree.CRDs {
-			b.definition(m, f.Data)
+			b.definition(m, f.Data, true)
 		}
 	}
 }
 
-func (b *builder) definition(m *generation.Module, data []byte) {
-	for _, name := range b.kinds.addCRDs(data) {
+func (b *builder) definition(m *generation.Module, data []byte, applied bool) {
+	for _, name := range b.kinds.addCRDs(data, applied) {
 		b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
 	}
 }

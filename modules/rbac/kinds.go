@@ -1,8 +1,6 @@
 package rbac
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +27,8 @@ func (r resource) rule(verbs ...string) Rule {
 type kinds struct {
 	builtins *store.Builtins
 	known    map[schema.GroupKind]resource
+	// served are those of definitions that are applied, for charts that ask for them.
+	served []schema.GroupVersionKind
 }
 
 func newKinds() *kinds {
@@ -48,10 +48,7 @@ func newKinds() *kinds {
 
 // of returns the resource of a kind; one that nobody knows is guessed.
 func (k *kinds) of(apiVersion, kind string) resource {
-	group := ""
-	if at := strings.LastIndex(apiVersion, "/"); at >= 0 {
-		group = apiVersion[:at]
-	}
+	group := groupOf(apiVersion)
 	if r, ok := k.known[schema.GroupKind{Group: group, Kind: kind}]; ok {
 		return r
 	}
@@ -59,8 +56,8 @@ func (k *kinds) of(apiVersion, kind string) resource {
 }
 
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and
-// returns the names of the definitions.
-func (k *kinds) addCRDs(data []byte) (names []string) {
+// returns the names of the definitions. Those that are not applied may be at another time.
+func (k *kinds) addCRDs(data []byte, applied bool) (names []string) {
 	docs, err := bounded.YAMLDocuments(data)
 	if err != nil {
 		return names // broken: then the release says so
@@ -79,6 +76,7 @@ func (k *kinds) addCRDs(data []byte) (names []string) {
 					Plural string `json:"plural"`
 				} `json:"names"`
 				Versions []struct {
+					Name         string         `json:"name"`
 					Subresources map[string]any `json:"subresources"`
 				} `json:"versions"`
 			} `json:"spec"`
@@ -94,6 +92,9 @@ func (k *kinds) addCRDs(data []byte) (names []string) {
 		for _, v := range crd.Spec.Versions {
 			for sub := range v.Subresources {
 				r.subresources = append(r.subresources, sub)
+			}
+			if applied {
+				k.served = append(k.served, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
 			}
 		}
 		k.known[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = r

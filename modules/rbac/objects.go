@@ -2,9 +2,12 @@ package rbac
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -142,31 +145,41 @@ func (b *builder) blind(m *generation.Module) bool {
 	return len(m.Hooks) > 0 || b.gen.Global != nil && len(b.gen.Global.Hooks) > 0
 }
 
-// unrendered tells of kinds that stand in templates and were not rendered. Of a chart
-// that does not render, they are what there is to go by.
+// unrendered tells of objects that templates may render, and were not rendered. Of a chart that does not render, they
+// are what there is to go by.
 func (b *builder) unrendered(c *chart) {
+	rendered := map[schema.GroupKind]bool{} // rights are the same for all versions
 	for _, o := range c.objects {
-		delete(c.written, kindName{o.APIVersion, o.Kind})
+		rendered[schema.GroupKind{Group: groupOf(o.APIVersion), Kind: o.Kind}] = true
 	}
-	for list := range c.lists {
-		delete(c.written, list)
+	var names []kindName
+	var unknown []string
+	for w, told := range c.written {
+		switch n := (kindName{w.APIVersion, w.Kind}); {
+		case w.Kind == "" && !told:
+			unknown = append(unknown, fmt.Sprintf("%s:%d", b.fileOf(c.module, w.File), w.Line))
+		case w.Kind != "" && !rendered[schema.GroupKind{Group: groupOf(w.APIVersion), Kind: w.Kind}] && !slices.Contains(names, n):
+			names = append(names, n)
+		}
 	}
-	names := slices.SortedFunc(maps.Keys(c.written), func(a, b kindName) int {
+	slices.SortFunc(names, func(a, b kindName) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion))
 	})
+	tell := b.note
+	if c.err != nil || b.blind(c.module) {
+		tell = b.lack
+	}
+	if unknown = sorted(unknown); len(unknown) > 0 {
+		tell("chart of %s: what kinds these places render cannot be told, and nothing of them is rendered with these values, so nothing allows them: %s", c.module.Name, strings.Join(unknown, ", "))
+	}
 	if c.err == nil {
 		var kinds []string
 		for _, n := range names {
 			kinds = append(kinds, n.apiVersion+" "+n.kind)
 		}
-		if len(kinds) == 0 {
-			return
+		if len(kinds) > 0 {
+			tell("chart of %s: its templates hold kinds that it does not render with these values, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
 		}
-		tell := b.note
-		if b.blind(c.module) {
-			tell = b.lack
-		}
-		tell("chart of %s: its templates hold kinds that it does not render with these values, so nothing allows them: %s", c.module.Name, strings.Join(kinds, ", "))
 		return
 	}
 	first, _, _ := strings.Cut(c.err.Error(), "\n")
@@ -174,8 +187,23 @@ func (b *builder) unrendered(c *chart) {
 	for _, n := range names {
 		o := object{APIVersion: n.apiVersion, Kind: n.kind}
 		b.object(c, o, nil)
-		if strings.HasPrefix(n.apiVersion, rbacGroup+"/") {
+		if groupOf(n.apiVersion) == rbacGroup {
 			b.lack("chart of %s: it holds a %s, whose rights Starling must have itself: they are not known here", c.module.Name, n.kind)
 		}
 	}
+}
+
+// groupOf is the group of an apiVersion, "" for the core group.
+func groupOf(apiVersion string) string {
+	return apiVersion[:max(0, strings.LastIndex(apiVersion, "/"))]
+}
+
+// fileOf is where a file of a chart is in the tree, or in a chart that is not a part of it.
+func (b *builder) fileOf(m *generation.Module, path string) string {
+	for _, p := range []string{m.Tree.Dir + "/" + path, m.Tree.Dir + "/chart/" + path} {
+		if _, err := fs.Stat(b.gen.Tree.Files, p); err == nil {
+			return p
+		}
+	}
+	return path
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"helm.sh/helm/v3/pkg/chartutil"
+
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -15,29 +17,33 @@ const worldTime = 30 * time.Second
 
 // found are the values of the modules as their hooks find them, with which charts may
 // render to more than without: in an empty cluster, among the given objects, or in a real
-// one. Values are missing when hooks cannot find their source, or not in time. An error
+// one; and what charts see of that cluster. Values are missing when hooks cannot find their source, or not in time. An error
 // says that there is no such cluster.
-func (b *builder) found() (map[string]map[string]any, error) {
+func (b *builder) found() (map[string]map[string]any, *chartutil.Capabilities, error) {
 	o := sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer}
 	if b.o.Over != nil {
 		b.o.Over(&o)
 	}
 	w, err := sim.New(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, obj := range b.o.Objects {
 		if err := w.Apply(obj); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if text, err := json.Marshal(obj); err == nil && obj["kind"] == "CustomResourceDefinition" {
-			b.kinds.addCRDs(text)
+			b.kinds.addCRDs(text, true)
 		}
+	}
+	caps, err := w.Capabilities()
+	if err != nil {
+		return nil, nil, err
 	}
 	hooks := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return len(m.Hooks) > 0 })
 	charts := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return m.Tree.Chart != nil })
 	if !hooks || !charts {
-		return nil, nil
+		return nil, caps, nil
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, worldTime)
 	defer cancel()
@@ -57,5 +63,5 @@ func (b *builder) found() (map[string]map[string]any, error) {
 	for _, name := range b.gen.Names {
 		out[name] = w.Values(name)
 	}
-	return out, b.ctx.Err()
+	return out, caps, b.ctx.Err()
 }

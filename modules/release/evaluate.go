@@ -44,6 +44,7 @@ const (
 	jobRender  = "render"
 	jobOffline = "offline"
 	jobCRDs    = "crds"
+	jobWritten = "written"
 )
 
 // outcome is what came of a job.
@@ -58,6 +59,8 @@ type outcome struct {
 	Offline Offline
 	// CRDs are the files of jobCRDs.
 	CRDs []File
+	// Written is what jobWritten tells.
+	Written []Written
 }
 
 func newJob(kind string, t Target) (job, error) {
@@ -86,11 +89,13 @@ func (j job) do(lookups engine.ClientProvider) (out outcome) {
 		case jobRender:
 			out.Files, out.Notes, err = renderWith(t, lookups, j.Caps, j.Upgrade, j.Revision)
 		case jobOffline:
-			out.Offline = renderOffline(t, func(f string) bool { return slices.Contains(j.Calls, f) })
+			out.Offline = renderOffline(t, j.Caps, func(f string) bool { return slices.Contains(j.Calls, f) })
 			out.Files, err, out.Offline.Err = out.Offline.Files, out.Offline.Err, nil
 			out.Offline.Files = nil
 		case jobCRDs:
 			out.CRDs, err = crdsOf(t)
+		case jobWritten:
+			out.Written, err = writtenIn(t, j.Caps)
 		default:
 			err = fmt.Errorf("no job %q", j.Kind)
 		}

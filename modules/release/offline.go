@@ -29,8 +29,6 @@ type Offline struct {
 	Calls []Call
 	// Reads are where the chart's own templates name values by their paths.
 	Reads []Read
-	// Differs means that a second render gave something else.
-	Differs bool
 	// CRDs are the files under crds/ of the chart and of its enabled subcharts, packed ones
 	// too: they are applied before it.
 	CRDs []File
@@ -58,6 +56,8 @@ type Call struct {
 	Line int
 	// Function is the name: "lookup".
 	Function string
+	// Differs says that a second render of a template that calls it, or may have it called, gave something else.
+	Differs bool
 }
 
 // Read is where a template of a chart names a value: .Values.a.b.
@@ -70,9 +70,8 @@ type Read struct {
 }
 
 // Offline renders the target's chart as a first install, without a cluster: lookups find
-// nothing, capabilities are those of the Kubernetes that Helm was built for. calls are
-// the functions whose places it reports.
-func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offline {
+// nothing. calls are the functions whose places it reports.
+func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabilities, calls ...string) Offline {
 	if err := checkFiles(t.Chart.Files); err != nil {
 		return Offline{Err: fmt.Errorf("chart %s: %w", t.Chart.Name, err), Broken: true}
 	}
@@ -80,7 +79,7 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 	if err != nil {
 		return Offline{Err: err}
 	}
-	j.Calls = calls
+	j.Calls, j.Caps = calls, caps
 	out, err := r.do(ctx, j, nil)
 	if err != nil {
 		return Offline{Err: fmt.Errorf("rendering chart %s: %w", t.Chart.Name, err), Broken: ctx.Err() == nil}
@@ -116,17 +115,19 @@ func (r *Renderer) Offline(ctx context.Context, t Target, calls ...string) Offli
 	return o
 }
 
-func renderOffline(t Target, calls func(string) bool) Offline {
+func renderOffline(t Target, caps *chartutil.Capabilities, calls func(string) bool) Offline {
 	ch, err := load(t.Chart)
 	if err != nil {
 		return Offline{Err: err, Broken: true}
 	}
 	var o Offline
-	if o.Calls, o.Reads, err = findCalls(ch, "", calls); err != nil {
+	found := finder{wanted: calls, includes: map[string][]string{}}
+	if err := found.look(ch, ""); err != nil {
 		return Offline{Err: explainIn(t.Chart, err), Broken: true}
 	}
+	o.Calls, o.Reads = found.calls, found.reads
 	looked := &offlineLookups{target: t}
-	o.Files, err = renderOnce(t, ch, looked)
+	o.Files, err = renderOnce(t, ch, caps, looked)
 	o.Lookups = looked.missing
 	o.CRDs = crdFiles(ch)
 	if err != nil {
@@ -139,8 +140,16 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 	if ch, err = load(t.Chart); err != nil {
 		return Offline{Err: err, Broken: true}
 	}
-	again, err := renderOnce(t, ch, &offlineLookups{target: t})
-	o.Differs = err != nil || !maps.Equal(again, o.Files)
+	again, err := renderOnce(t, ch, caps, &offlineLookups{target: t})
+	differ := map[string]bool{} // templates, and what they include
+	for name, text := range o.Files {
+		if err != nil || again[name] != text {
+			found.reach(name, differ)
+		}
+	}
+	for i := range o.Calls {
+		o.Calls[i].Differs = differ[found.holders[i]]
+	}
 	return o
 }
 
@@ -148,31 +157,47 @@ func renderOffline(t Target, calls func(string) bool) Offline {
 var noFunction = regexp.MustCompile(`function "[^"]*" not defined`)
 
 // renderOnce renders a chart that was loaded for this.
-func renderOnce(t Target, ch *chart.Chart, looked *offlineLookups) (map[string]string, error) {
-	files, _, err := renderChart(t, ch, looked, chartutil.DefaultCapabilities.Copy(), false, 1)
+func renderOnce(t Target, ch *chart.Chart, caps *chartutil.Capabilities, looked *offlineLookups) (map[string]string, error) {
+	files, _, err := renderChart(t, ch, looked, caps, false, 1)
 	maps.DeleteFunc(files, func(_, text string) bool { return strings.TrimSpace(text) == "" })
 	return files, err
 }
 
-// findCalls looks into the templates of the chart and of its subcharts, whose values
-// are others.
-func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) (out []Call, reads []Read, err error) {
+// finder looks into the templates of a chart and of its subcharts.
+type finder struct {
+	wanted func(string) bool
+	calls  []Call
+	// holders are the templates that hold the calls, one for each.
+	holders []string
+	// reads are those of the chart's own templates: values of subcharts are others.
+	reads []Read
+	// includes are the templates that a template names.
+	includes map[string][]string
+}
+
+func (f *finder) look(ch *chart.Chart, prefix string) error {
 	for _, file := range ch.Templates {
 		if bytes.IndexByte(file.Data, '{') < 0 {
 			continue
 		}
-		p := parse.New(ch.Root().Name() + "/" + prefix + file.Name)
-		p.Mode = parse.SkipFuncCheck
-		trees := map[string]*parse.Tree{}
-		if _, err := p.Parse(string(file.Data), "", "", trees); err != nil {
-			return nil, nil, err
+		trees, err := parseTemplate(ch.Root().Name()+"/"+prefix+file.Name, file.Data)
+		if err != nil {
+			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(trees)) {
 			walkTemplate(trees[name].Root, func(n parse.Node) {
 				before := file.Data[:min(int(n.Position()), len(file.Data))]
 				line := 1 + bytes.Count(before, []byte("\n"))
-				if id, ok := n.(*parse.IdentifierNode); ok && wanted(id.Ident) {
-					out = append(out, Call{File: prefix + file.Name, Line: line, Function: id.Ident})
+				switch n := n.(type) {
+				case *parse.IdentifierNode:
+					if f.wanted(n.Ident) {
+						f.calls = append(f.calls, Call{File: prefix + file.Name, Line: line, Function: n.Ident})
+						f.holders = append(f.holders, name)
+					}
+				case *parse.StringNode: // the name of a template, at times
+					f.includes[name] = append(f.includes[name], n.Text)
+				case *parse.TemplateNode:
+					f.includes[name] = append(f.includes[name], n.Name)
 				}
 				if path := valuesPath(n); len(path) > 0 && prefix == "" {
 					col := len(before) - bytes.LastIndexByte(before, '\n')
@@ -181,19 +206,37 @@ func findCalls(ch *chart.Chart, prefix string, wanted func(string) bool) (out []
 					} else {
 						col -= len("$")
 					}
-					reads = append(reads, Read{File: file.Name, Line: line, Col: col, Path: path})
+					f.reads = append(f.reads, Read{File: file.Name, Line: line, Col: col, Path: path})
 				}
 			})
 		}
 	}
 	for _, sub := range ch.Dependencies() {
-		calls, _, err := findCalls(sub, prefix+"charts/"+sub.Name()+"/", wanted)
-		if err != nil {
-			return nil, nil, err
+		if err := f.look(sub, prefix+"charts/"+sub.Name()+"/"); err != nil {
+			return err
 		}
-		out = append(out, calls...)
 	}
-	return out, reads, nil
+	return nil
+}
+
+// reach notes a template and all that it may include.
+func (f *finder) reach(name string, seen map[string]bool) {
+	if seen[name] {
+		return
+	}
+	seen[name] = true
+	for _, other := range f.includes[name] {
+		f.reach(other, seen)
+	}
+}
+
+// parseTemplate reads the templates of one file, by name.
+func parseTemplate(name string, data []byte) (map[string]*parse.Tree, error) {
+	p := parse.New(name)
+	p.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	_, err := p.Parse(string(data), "", "", trees)
+	return trees, err
 }
 
 // valuesPath returns the keys of .Values.a.b and $.Values.a.b; nil for all else.
@@ -213,7 +256,7 @@ func valuesPath(n parse.Node) []string {
 	return keys[1:]
 }
 
-// walkTemplate calls see for each leaf of a template: functions, fields, variables.
+// walkTemplate calls see for each leaf of a template, such as functions, fields, texts, and names of others.
 func walkTemplate(n parse.Node, see func(parse.Node)) {
 	branch := func(b *parse.BranchNode) {
 		walkTemplate(b.Pipe, see)
@@ -250,8 +293,9 @@ func walkTemplate(n parse.Node, see func(parse.Node)) {
 	case *parse.WithNode:
 		branch(&n.BranchNode)
 	case *parse.TemplateNode:
+		see(n)
 		walkTemplate(n.Pipe, see)
-	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode:
+	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode, *parse.StringNode:
 		see(n)
 	}
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
-	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
@@ -317,19 +315,10 @@ func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
 	if m.caps != nil && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
-	version, err := m.o.Discovery.ServerVersion()
+	caps, err := CapabilitiesOf(m.o.Discovery)
 	if err != nil {
-		return nil, fmt.Errorf("the version of the API server: %w", err)
+		return nil, err
 	}
-	served, err := action.GetVersionSet(m.o.Discovery)
-	if err != nil {
-		return nil, fmt.Errorf("what the API server serves: %w", err)
-	}
-	slices.Sort(served)
-	m.caps = &chartutil.Capabilities{
-		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
-		APIVersions: served,
-		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
-	}
+	m.caps = caps
 	return m.caps, nil
 }

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -141,6 +143,11 @@ func (w *World) Later() []string {
 		later = append(later, f.w.Later()...)
 	}
 	return later
+}
+
+// Capabilities are what charts see of the API server as .Capabilities.
+func (w *World) Capabilities() (*chartutil.Capabilities, error) {
+	return release.CapabilitiesOf(w.capabilities())
 }
 
 // capabilities are what charts see of the API server: what the origin says, and what
