@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -269,6 +270,7 @@ func (c *checker) contexts() {
 			if h.Controller != nil {
 				continue // it is called with another ctx
 			}
+			c.withoutRequest(m, h)
 			for _, fn := range []any{h.Fn, h.Cleanup} {
 				at, ok := functionOf(fn)
 				if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {
@@ -338,4 +340,56 @@ func (c *checker) snapshots(s *source, fn syntax.Node, names []string) {
 		c.named(pos, fmt.Sprintf("the hook has no snapshot %q", name), hint)
 		return true
 	})
+}
+
+// withoutRequest warns of watches that run a hook which takes requests: in such a run there is none. A function that
+// asks for it is fine.
+func (c *checker) withoutRequest(m *generation.Module, h *generation.Hook) {
+	if !slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Admission != nil || b.Receive != nil }) {
+		return
+	}
+	at, ok := functionOf(h.Fn)
+	if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {
+		return
+	}
+	var params []syntax.Expr
+	switch fn := c.files[at.file].at[at.place].(type) {
+	case *syntax.DefStmt:
+		params = fn.Params
+	case *syntax.LambdaExpr:
+		params = fn.Params
+	}
+	ctx, reads, asks := "", false, false
+	if len(params) > 0 {
+		ctx = dotted(params[0])
+	}
+	syntax.Walk(c.files[at.file].at[at.place], func(n syntax.Node) bool {
+		dot, is := n.(*syntax.DotExpr)
+		if !is {
+			return true
+		}
+		if x, is := dot.X.(*syntax.DotExpr); is && dotted(x) == ctx+".request" {
+			reads = true
+			return false
+		}
+		asks = asks || slices.Contains([]string{ctx + ".request", ctx + ".events"}, dotted(dot))
+		return true
+	})
+	if !reads || asks {
+		return
+	}
+	for _, b := range h.Bindings {
+		w := b.Watch
+		if w == nil || w.Quiet && w.Events != nil && len(w.Events) == 0 {
+			continue
+		}
+		what, add := "when it has seen all there is", "sync = False"
+		switch {
+		case w.Quiet:
+			what, add = "when an object changes", "events = []"
+		case w.Events == nil || len(w.Events) > 0:
+			what, add = "when it has seen all there is, and when an object changes", "sync = False, events = []"
+		}
+		c.addAt(Warning, "phases", m.Name, w.Pos, fmt.Sprintf("k8s.watch: it runs hook %s %s, without a request, so ctx.request is None", h.HookDecl.ID, what), "add "+add+", or ask whether there is a ctx.request")
+	}
 }

@@ -21,7 +21,7 @@ func findingsIn(t *testing.T, o Options, files map[string]string) (out []string)
 		t.Fatal(err)
 	}
 	for _, f := range run(t, o).Findings {
-		out = append(out, string(f.Severity)+" "+f.File+": "+f.Message+" "+f.Hint)
+		out = append(out, string(f.Severity)+" "+f.File+": "+strings.TrimSuffix(f.Message+" ("+f.Hint+")", " ()"))
 	}
 	return out
 }

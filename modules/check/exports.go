@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -72,22 +73,42 @@ func (c *checker) exportCall(s *source, n syntax.Node) {
 	c.at(Error, "values", pos, "module "+name+" does not export "+path, "add it to module(exports = […]) of "+other.Tree.Dir+"/module.star")
 }
 
-// configCall holds a call of config.set or config.remove that is written out to module(config = […]).
+// configCall holds a call of config.set or config.remove that is written out to module(config = […]), and one of
+// config.get to the defaults of the schema, which it does not see.
 func (c *checker) configCall(m *generation.Module, s *source, n syntax.Node) {
 	call, ok := n.(*syntax.CallExpr)
 	if !ok {
 		return
 	}
-	if name := s.builtin(call.Fn); name != "config.set" && name != "config.remove" {
-		return
-	}
+	name := s.builtin(call.Fn)
 	arg := argument(call, 0, "path")
 	path, ok := text(arg)
+	if name == "config.get" && ok && argument(call, 1, "default") == nil {
+		c.configDefault(m, call, path)
+	}
+	if name != "config.set" && name != "config.remove" {
+		return
+	}
 	if !ok || covered(m.Decl.Config, path) {
 		return
 	}
 	pos, _ := arg.Span()
 	c.at(Error, "values", pos, "hooks of "+m.Name+" may not change "+path+" in the user's config", "add it to module(config = […]) of "+m.Tree.Dir+"/module.star")
+}
+
+// configDefault warns of a value that users need not set, because the schema has a default.
+func (c *checker) configDefault(m *generation.Module, call *syntax.CallExpr, text string) {
+	of, path := c.values[m.Name], strings.Split(text, ".")
+	if path[0] == values.GlobalKey {
+		of, path = c.values[values.GlobalKey], path[1:]
+	}
+	for _, schema := range []*values.Schema{of.config, of.schema} {
+		if f, ok := schema.Field(path); ok && f.Default != nil {
+			pos, _ := call.Span()
+			c.at(Warning, "values", pos, "config.get does not see the default that the schema gives "+text+": it is None until the user sets it", fmt.Sprintf("write values.get(%q), or give config.get a default=", text))
+			return
+		}
+	}
 }
 
 // covered says whether one of some paths is this one, or holds it.

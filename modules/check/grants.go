@@ -27,8 +27,9 @@ var verbs = map[string]string{
 type literal struct {
 	apiVersion, kind string
 	pos              syntax.Position
-	// namespaces are those that are written out; nil: the module's, or nobody knows.
+	// namespaces are those that are written out; nil: the module's own where own says so, else nobody knows.
 	namespaces []string
+	own        bool
 }
 
 // objectsOf are the kinds that a call is about, as far as they are written out.
@@ -40,7 +41,10 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 		if !ok1 || !ok2 {
 			return nil
 		}
-		return []literal{{v, k, pos, textsOf(namespaces)}}
+		return []literal{{v, k, pos, textsOf(namespaces), unsaid(call, namespaces)}}
+	}
+	of := func(kind string, namespace syntax.Expr) []literal {
+		return []literal{{"v1", kind, pos, textsOf(namespace), unsaid(call, namespace)}}
 	}
 	switch name {
 	case "k8s.get":
@@ -50,13 +54,13 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 	case "k8s.watch":
 		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), nil)
 	case "k8s.secret":
-		return []literal{{"v1", "Secret", pos, textsOf(argument(call, 2, "namespace"))}}
+		return of("Secret", argument(call, 2, "namespace"))
 	case "k8s.event":
-		return []literal{{"v1", "Event", pos, nil}}
+		return []literal{{"v1", "Event", pos, nil, false}} // where the object is
 	case "k8s.exec", "k8s.logs":
-		return []literal{{"v1", "Pod", pos, textsOf(argument(call, -1, "namespace"))}}
+		return of("Pod", argument(call, -1, "namespace"))
 	case "k8s.token":
-		return []literal{{"v1", "ServiceAccount", pos, textsOf(argument(call, -1, "namespace"))}}
+		return of("ServiceAccount", argument(call, -1, "namespace"))
 	case "k8s.apply", "k8s.create", "k8s.ask":
 		return identity(argument(call, 0, "obj"))
 	case "k8s.apply_set":
@@ -75,6 +79,14 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 		return written(first, argument(call, 1, "kind"), argument(call, 3, "namespace"))
 	}
 	return nil
+}
+
+// unsaid says that a call names no namespace: it means that of the module.
+func unsaid(call *syntax.CallExpr, namespace syntax.Expr) bool {
+	return namespace == nil && !slices.ContainsFunc(call.Args, func(arg syntax.Expr) bool {
+		u, is := arg.(*syntax.UnaryExpr)
+		return is && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR)
+	})
 }
 
 // textsOf are the texts of a literal, or of a list of nothing else.
@@ -103,7 +115,7 @@ func identity(e syntax.Expr) []literal {
 	if !ok {
 		return nil
 	}
-	var out literal
+	out := literal{own: true}
 	for _, entry := range dict.List {
 		entry, ok := entry.(*syntax.DictEntry)
 		if !ok {
@@ -118,10 +130,12 @@ func identity(e syntax.Expr) []literal {
 			out.kind = value
 			out.pos, _ = entry.Value.Span()
 		case key == "namespace":
-			out.namespaces = textsOf(entry.Value)
+			out.namespaces, out.own = textsOf(entry.Value), false
 		case key == "metadata":
-			if metadata, is := entry.Value.(*syntax.DictExpr); is {
-				out.namespaces = textsOf(valueOf(metadata, "namespace"))
+			metadata, is := entry.Value.(*syntax.DictExpr)
+			if out.own = false; is {
+				namespace := valueOf(metadata, "namespace")
+				out.namespaces, out.own = textsOf(namespace), namespace == nil
 			}
 		}
 	}
@@ -245,21 +259,25 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 
 // covered tells when a call needs a grant that is not there, with the line that a run would ask for, too.
 func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, verb string, l literal) {
-	own := m.Decl.Namespace // "": the operator's, which nobody knows here
-	places := slices.DeleteFunc(slices.Clone(l.namespaces), func(ns string) bool { return ns == own })
+	own, places := m.Decl.Namespace, slices.Clone(l.namespaces) // own is "": the operator's, which nobody knows here
+	if i := slices.Index(places, own); i >= 0 {
+		places, l.own = slices.Delete(places, i, i+1), true
+	}
 	switch namespaced, known := c.namespaced(l); {
 	case known && !namespaced:
-		places = nil
+		places, l.own = nil, false
 	case name == "k8s.list" && known && argument(call, 2, "namespaces") == nil:
-		places = []string{"*"}
+		places, l.own = []string{"*"}, false
+	case !known:
+		l.own = false
 	}
 	granted := func(verb string) bool {
 		if !builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
 			return false
 		}
-		return own == "" && !slices.Contains(places, "*") || !slices.ContainsFunc(places, func(ns string) bool {
+		return !slices.ContainsFunc(places, func(ns string) bool {
 			return !builtins.GrantedIn(m.Decl.Grants, verb, l.apiVersion, l.kind, ns)
-		})
+		}) && (!l.own || builtins.Granted(ownGrants(m), verb, l.apiVersion, l.kind))
 	}
 	if name == "k8s.apply_set" && granted(verb) {
 		verb = "delete" // of what the set no longer lists
@@ -274,8 +292,18 @@ func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, ver
 			where = " in all namespaces"
 		}
 	}
+	if len(places) == 0 && l.own && builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
+		where = " in its own namespace"
+	}
+	severity := Error
+	if own == "" && where != "" && !slices.Contains(places, "*") && builtins.Granted(m.Decl.Grants, verb, l.apiVersion, l.kind) {
+		severity, where = Warning, where+", if that is not where Starling runs"
+		if len(places) == 0 {
+			where = " in the namespace in which Starling runs, which is its own"
+		}
+	}
 	pos, _ := call.Span()
-	f := Finding{Severity: Error, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
+	f := Finding{Severity: severity, Check: "grants", Module: m.Name, File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col),
 		Message: fmt.Sprintf("%s: no grant of module %s lets it %s %s %s%s", name, m.Name, verb, l.apiVersion, l.kind, where),
 		Hint:    fmt.Sprintf("add to module(grants = […]): grant(%q, %q, verbs = [%q]%s)", l.apiVersion, l.kind, verb, more)}
 	for _, g := range m.Decl.Grants {
@@ -284,6 +312,13 @@ func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, ver
 		}
 	}
 	c.add(f)
+}
+
+// ownGrants are those of a module for the namespace of the module.
+func ownGrants(m *generation.Module) []builtins.Grant {
+	return slices.DeleteFunc(slices.Clone(m.Decl.Grants), func(g builtins.Grant) bool {
+		return g.Namespaces != nil && !slices.Contains(g.Namespaces, "*") && (m.Decl.Namespace == "" || !slices.Contains(g.Namespaces, m.Decl.Namespace))
+	})
 }
 
 // namespaced says whether objects of a kind of Kubernetes are in namespaces.

@@ -94,14 +94,14 @@ func (c *checker) formats(s *source) {
 			if expectsAnError(n) {
 				return false
 			}
-			c.formatted(n)
+			c.formatted(s, n)
 		}
 		return true
 	})
 }
 
 // formatted looks at a call of .format, of a text or of a time.
-func (c *checker) formatted(call *syntax.CallExpr) {
+func (c *checker) formatted(s *source, call *syntax.CallExpr) {
 	dot, ok := call.Fn.(*syntax.DotExpr)
 	if !ok || dot.Name.Name != "format" {
 		return
@@ -120,10 +120,38 @@ func (c *checker) formatted(call *syntax.CallExpr) {
 	if !ok || len(call.Args) != 1 {
 		return
 	}
+	isText, sure := s.isText(dot.X)
+	if isText {
+		return
+	}
 	if goes := goLayout(layout); goes != layout {
 		at, _ := call.Args[0].Span()
-		c.named(at, fmt.Sprintf("%q is no layout of a time: it comes out as it stands", layout), fmt.Sprintf("write %q: the time that Go's layouts show", goes))
+		severity := Error
+		if !sure {
+			severity = Warning
+		}
+		c.at(severity, "names", at, fmt.Sprintf("%q is no layout of a time: it comes out as it stands", layout), fmt.Sprintf("write %q: the time that Go's layouts show", goes))
 	}
+}
+
+// isText says that an expression is a text, or a name to which the file gives one. It is sure unless the name has
+// values that the file does not show, as parameters do.
+func (s *source) isText(e syntax.Expr) (is, sure bool) {
+	id, ok := e.(*syntax.Ident)
+	if !ok {
+		return s.typeOf(e) == "string", true
+	}
+	assigned := 0
+	syntax.Walk(s.file, func(n syntax.Node) bool {
+		if a, ok := n.(*syntax.AssignStmt); ok {
+			if to, ok := a.LHS.(*syntax.Ident); ok && to.Name == id.Name {
+				assigned++
+				is = is || s.typeOf(a.RHS) == "string"
+			}
+		}
+		return true
+	})
+	return is, assigned == s.times[id.Name]
 }
 
 // strftime are the parts of layouts of C and Python.

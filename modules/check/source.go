@@ -135,11 +135,7 @@ func (s *source) bind(n syntax.Node) {
 		s.at[place{n.Lambda.Line, n.Lambda.Col}] = n
 		params(n.Params)
 	case *syntax.AssignStmt:
-		if id, ok := n.LHS.(*syntax.Ident); ok {
-			s.mean(id.Name)
-		} else if t, ok := n.LHS.(*syntax.TupleExpr); ok {
-			params(t.List)
-		}
+		target(n.LHS, names)
 	case *syntax.ForStmt:
 		names(n.Vars)
 	case *syntax.ForClause:
@@ -147,6 +143,24 @@ func (s *source) bind(n syntax.Node) {
 	case *syntax.LoadStmt:
 		for _, to := range n.To {
 			s.mean(to.Name)
+		}
+	}
+}
+
+// target calls bind for the names that an assignment gives a value.
+func target(e syntax.Expr, bind func(syntax.Expr)) {
+	switch e := e.(type) {
+	case *syntax.Ident:
+		bind(e)
+	case *syntax.ParenExpr:
+		target(e.X, bind)
+	case *syntax.TupleExpr:
+		for _, x := range e.List {
+			target(x, bind)
+		}
+	case *syntax.ListExpr:
+		for _, x := range e.List {
+			target(x, bind)
 		}
 	}
 }
@@ -175,6 +189,7 @@ func (c *checker) sources() {
 			c.comparisons(s)
 			c.calls(s)
 			c.formats(s)
+			c.increments(s)
 			return slices.Clone(c.findings[before:]), true
 		})
 		c.findings = append(c.findings[:before], found...)

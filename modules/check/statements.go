@@ -2,9 +2,13 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // statements looks for lines that do nothing: a function that is named and not called, an expectation without what is
@@ -30,4 +34,49 @@ func (c *checker) statements(s *source) {
 		}
 		return true
 	})
+}
+
+// increments looks for x += y in a function that gives x no value before: a misspelt name, as a rule, for += makes it
+// a name of the function.
+func (c *checker) increments(s *source) {
+	for _, fn := range s.at {
+		def, ok := fn.(*syntax.DefStmt)
+		if !ok {
+			continue
+		}
+		inner := &source{at: map[place]syntax.Node{}, bound: map[string]bool{}, times: map[string]int{}}
+		var added []*syntax.Ident
+		inner.bind(&syntax.DefStmt{Name: def.Name, Params: def.Params})
+		delete(inner.bound, def.Name.Name) // it is one of the file
+		for _, stmt := range def.Body {
+			syntax.Walk(stmt, func(n syntax.Node) bool {
+				switch n := n.(type) {
+				case *syntax.DefStmt:
+					inner.mean(n.Name.Name)
+					return false
+				case *syntax.LambdaExpr, *syntax.Comprehension:
+					return false
+				case *syntax.AssignStmt:
+					if id, ok := n.LHS.(*syntax.Ident); ok && n.Op != syntax.EQ {
+						added = append(added, id)
+						return true
+					}
+				}
+				inner.bind(n)
+				return true
+			})
+		}
+		for _, id := range added {
+			if inner.bound[id.Name] {
+				continue
+			}
+			hint := "write " + id.Name + " = … before"
+			if near := message.Nearest(id.Name, slices.Sorted(maps.Keys(inner.bound))); near != "" {
+				hint = "did you mean " + near + "?"
+			} else if s.bound[id.Name] {
+				hint = "a function cannot change a name of its file: hand the value in, and return the new one"
+			}
+			c.named(id.NamePos, id.Name+" has no value in "+def.Name.Name+" yet", hint)
+		}
+	}
 }
