@@ -36,7 +36,7 @@ var chance = [...]string{
 }
 
 // charts renders each chart with the values that are there before any hook has run, for the kinds that the cluster
-// serves and the tree defines. What a chart defines itself shows only once it is rendered: charts that ask for kinds
+// serves and the tree defines. The kinds that a chart defines show only once it is rendered: charts that ask for kinds
 // are rendered with those, too.
 func (c *checker) charts() {
 	for _, m := range c.modules {

@@ -19,10 +19,10 @@ func TestMistakesOfHooks(t *testing.T) {
 		module, hook string
 		want         string // "": nothing
 	}{
-		"a misspelt name":               {"", run("found = []\nfor x in [1]:\n    fuond += [x]\nprint(found)"), "error: fuond has no value in f yet (did you mean found?)"},
-		"a misspelt name in a branch":   {"", run("found = 0\nif ctx.events:\n    fuond -= 1\nprint(found)"), "error: fuond has no value"},
-		"a name of the file":            {"", "total = 0\n" + run("total += 1"), "a function cannot change a name of its file"},
-		"a name of the function around": {"", run("found = []\ndef g():\n    found += [1]\ng()\nprint(found)"), "error: found has no value in g yet"},
+		"a misspelt name":               {"", run("found = []\nfor x in [1]:\n    fuond += [x]\nprint(found)"), "error: local variable fuond referenced before assignment (did you mean found?)"},
+		"a misspelt name in a branch":   {"", run("found = 0\nif ctx.events:\n    fuond -= 1\nprint(found)"), "error: local variable fuond referenced before"},
+		"a name of the file":            {"", "total = 0\n" + run("total += 1"), "a function does not change names of its file"},
+		"a name of the function around": {"", run("found = []\ndef g():\n    found += [1]\ng()\nprint(found)"), "error: local variable found referenced before"},
 		"a parameter":                   {"", "def g(a, b = 1, *c, **d):\n    a += 1\n    b += 1\n    c += ()\n    d |= {}\n    return a\n\n" + run("g(1)"), ""},
 		"names that have values":        {"", run("a, (b, [c]) = 1, (2, [3])\nfor d in [1]:\n    a += 1\n    b += 1\n    c += 1\n    d += 1\nprint(a, b, c)"), ""},
 		"an element":                    {"", run("a = [1]\na[0] += 1\nprint(a)"), ""},

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // statements looks for lines that do nothing: a function that is named and not called, an expectation without what is
@@ -70,13 +71,11 @@ func (c *checker) increments(s *source) {
 			if inner.bound[id.Name] {
 				continue
 			}
-			hint := "write " + id.Name + " = … before"
+			msg, hint := script.Reworded("local variable " + id.Name + " referenced before assignment") // as a run says
 			if near := message.Nearest(id.Name, slices.Sorted(maps.Keys(inner.bound))); near != "" {
 				hint = "did you mean " + near + "?"
-			} else if s.bound[id.Name] {
-				hint = "a function cannot change a name of its file: hand the value in, and return the new one"
 			}
-			c.named(id.NamePos, id.Name+" has no value in "+def.Name.Name+" yet", hint)
+			c.named(id.NamePos, msg, hint)
 		}
 	}
 }

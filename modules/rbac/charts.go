@@ -90,7 +90,7 @@ func (b *builder) charts() error {
 		}
 		all = append(all, c)
 	}
-	// What charts define themselves shows only once they are rendered: those that ask for kinds are, with these.
+	// The kinds that charts define show only once they are rendered: charts that ask for kinds are, with these.
 	for _, again := range []bool{false, true} {
 		caps := release.WithKinds(caps, b.kinds.served...)
 		for _, c := range all {
@@ -238,7 +238,7 @@ func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 
 var subchartCRD = regexp.MustCompile(`^(?:charts/[^/]+/)+crds/.+\.(?:ya?ml|json)$`)
 
-// read notes what templates may render. What cannot be told is known once the values of one view render it.
+// read notes what templates may render. An object that cannot be told is known once the values of one view render it.
 func (c *chart) read(list []release.Written) {
 	for _, w := range list {
 		rendered := w.Rendered

@@ -126,7 +126,7 @@ func TestKindsThatTemplatesMakeUp(t *testing.T) {
 	}
 }
 
-// What is rendered is allowed, whatever makes its kind up, and nothing is told of it.
+// An object that is rendered is allowed, whatever makes its kind up, and nothing is told of it.
 func TestKindsThatAreRendered(t *testing.T) {
 	for name, tt := range map[string]map[string]string{
 		"by values":    {"web/templates/a.yaml": "apiVersion: v1\nkind: {{ .Values.kind }}\nmetadata: {name: a}\n"},
