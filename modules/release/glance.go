@@ -24,8 +24,9 @@ const (
 	// glancePage is how many revisions one request asks for. The API server reads them
 	// whole, up to 1 MiB each, though it sends their metadata alone.
 	glancePage = 100
-	// glanceTimeout bounds a list: others wait for it.
+	// glanceTimeout bounds a list, glanceWait how long others wait for it: then they read by themselves.
 	glanceTimeout = 30 * time.Second
+	glanceWait    = 2 * time.Second
 )
 
 // glances reads the newest revisions of many releases with one list, when many are asked
@@ -42,10 +43,15 @@ type glances struct {
 	refused bool
 }
 
-// listed is the answer of one list. An entry is taken out when it is used.
+// listed is one list. An entry is taken out when it is used, or when its release may have been
+// written since.
 type listed struct {
+	// done ends when the answer is there: nobody holds the mutex for a request.
+	done  chan struct{}
 	at    time.Time
 	found map[releaseName]revision
+	// gone are the releases that may have been written before the answer was there.
+	gone map[releaseName]bool
 }
 
 type releaseName struct{ namespace, name string }
@@ -65,25 +71,20 @@ func (m *Manager) Expect(ctx context.Context, refs []Ref) {
 }
 
 func (m *Manager) expectRevisions(ctx context.Context, refs []Ref) {
-	g := &m.glances
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.age()
 	many := map[string]int{}
 	for _, ref := range refs {
 		many[ref.Namespace]++
 	}
 	few := 0
 	for namespace, n := range many {
-		switch {
-		case n <= glanceBurst:
+		if n <= glanceBurst {
 			few++
-		case g.lists[namespace] == nil:
-			m.listRevisions(ctx, namespace)
+		} else {
+			m.listOnce(ctx, namespace)
 		}
 	}
-	if few > glanceBurst && g.lists[""] == nil && !g.refused {
-		m.listRevisions(ctx, "")
+	if few > glanceBurst {
+		m.listOnce(ctx, "")
 	}
 }
 
@@ -95,25 +96,82 @@ func (m *Manager) glance(ctx context.Context, ref Ref) (revision, bool) {
 	}
 	g := &m.glances
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.age()
-	if g.lists[""] == nil && g.lists[ref.Namespace] == nil {
+	all, of := g.lists[""], g.lists[ref.Namespace]
+	namespace, list := "", false
+	if all == nil && of == nil {
 		g.reads[ref.Namespace]++
 		switch {
 		case g.reads[ref.Namespace] > glanceBurst:
-			m.listRevisions(ctx, ref.Namespace)
+			namespace, list = ref.Namespace, true
 		case len(g.reads) > glanceBurst && !g.refused:
-			m.listRevisions(ctx, "")
+			list = true
 		}
 	}
+	g.mu.Unlock()
+	if list {
+		of = m.listOnce(ctx, namespace)
+	}
 	at := releaseName{ref.Namespace, ref.Name}
-	for _, list := range g.lists {
-		if found, ok := list.found[at]; ok {
-			delete(list.found, at)
+	for _, l := range []*listed{all, of} {
+		if l == nil || !l.wait(ctx) {
+			continue
+		}
+		g.mu.Lock()
+		found, ok := l.found[at]
+		delete(l.found, at)
+		g.mu.Unlock()
+		if ok {
 			return found, true
 		}
 	}
 	return revision{}, false
+}
+
+// wait says that the answer is there, soon.
+func (l *listed) wait(ctx context.Context) bool {
+	timer := time.NewTimer(glanceWait)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// listOnce lists the revisions of a namespace, or waits for a list that is under way. It returns nil
+// when there is none.
+func (m *Manager) listOnce(ctx context.Context, namespace string) *listed {
+	g := &m.glances
+	g.mu.Lock()
+	g.age()
+	l := g.lists[namespace]
+	if l == nil && namespace == "" && g.refused {
+		g.mu.Unlock()
+		return nil
+	}
+	begun := l != nil
+	if !begun {
+		l = &listed{done: make(chan struct{}), gone: map[releaseName]bool{}}
+		g.lists[namespace] = l
+	}
+	g.mu.Unlock()
+	if begun {
+		l.wait(ctx)
+		return l
+	}
+	found, refused := m.listRevisions(ctx, namespace)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused = g.refused || refused; refused {
+		delete(g.lists, namespace)
+	}
+	maps.DeleteFunc(found, func(at releaseName, _ revision) bool { return l.gone[at] })
+	l.at, l.found = time.Now(), found
+	close(l.done)
+	return l
 }
 
 // age drops what is too old.
@@ -124,16 +182,15 @@ func (g *glances) age() {
 	if g.lists == nil {
 		g.lists = map[string]*listed{}
 	}
-	maps.DeleteFunc(g.lists, func(_ string, l *listed) bool { return time.Since(l.at) > glanceWindow })
+	maps.DeleteFunc(g.lists, func(_ string, l *listed) bool { return !l.at.IsZero() && time.Since(l.at) > glanceWindow })
 }
 
 // listRevisions lists the newest revisions of the instance's releases. After an error each
-// is read by itself until the next window. It is called with the mutex held.
-func (m *Manager) listRevisions(ctx context.Context, namespace string) {
+// is read by itself until the next window. refused: a list of all namespaces is not allowed.
+func (m *Manager) listRevisions(ctx context.Context, namespace string) (found map[releaseName]revision, refused bool) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()
-	g := &m.glances
-	found := map[releaseName]revision{}
+	found = map[releaseName]revision{}
 	o := metav1.ListOptions{
 		// A revision that is superseded has a newer one.
 		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helmrelease.StatusSuperseded),
@@ -143,12 +200,7 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) {
 		page, err := m.meta.Resource(secretsResource()).Namespace(namespace).List(ctx, o)
 		if err != nil {
 			m.o.Log.Debug().Err(err).Str("namespace", namespace).Msg("releases are read one by one")
-			if namespace == "" && apierrors.IsForbidden(err) {
-				g.refused = true
-				return
-			}
-			found = map[releaseName]revision{}
-			break
+			return map[releaseName]revision{}, namespace == "" && apierrors.IsForbidden(err)
 		}
 		for i := range page.Items {
 			item := &page.Items[i]
@@ -165,10 +217,9 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) {
 			}
 		}
 		if o.Continue = page.Continue; o.Continue == "" {
-			break
+			return found, false
 		}
 	}
-	g.lists[namespace] = &listed{time.Now(), found}
 }
 
 // revisionOf reads the labels of a revision's Secret.
@@ -177,12 +228,14 @@ func revisionOf(item *metav1.PartialObjectMetadata) (revision, bool) {
 	return revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time}, err == nil && n > 0
 }
 
-// forget drops the entries of a release that may have been written since. It waits for a
-// list that is under way.
+// forget drops the entries of a release that may have been written since, those of lists that are
+// under way, too. It waits for nothing.
 func (g *glances) forget(ref Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, list := range g.lists {
-		delete(list.found, releaseName{ref.Namespace, ref.Name})
+		at := releaseName{ref.Namespace, ref.Name}
+		delete(list.found, at)
+		list.gone[at] = true
 	}
 }

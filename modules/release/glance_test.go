@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +48,7 @@ func (f *manyFixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	f.requests++
 	f.mu.Unlock()
-	if path, ok := strings.CutSuffix(r.URL.Path, "/secrets"); ok && r.Method == http.MethodGet {
+	if path, ok := strings.CutSuffix(r.URL.Path, "/secrets"); ok && r.Method == http.MethodGet && !strings.Contains(r.URL.RawQuery, "releases") {
 		f.mu.Lock()
 		f.lists = append(f.lists, strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1"), "/namespaces/"))
 		f.mu.Unlock()
@@ -279,3 +281,40 @@ func TestCapabilitiesFollowKindsOfOthers(t *testing.T) {
 		t.Error("charts do not see the kind")
 	}
 }
+
+// A list that takes long holds up nobody but those who ask for it.
+func TestASlowListHoldsUpNobody(t *testing.T) {
+	f := newManyFixture(t)
+	f.want(0, "1", ActionInstalled, "slow")
+	server, begun, hold := f.server, make(chan struct{}), make(chan struct{})
+	f.server = roundTrip(func(r *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(r.URL.Path, "/namespaces/slow/secrets") {
+			close(begun)
+			<-hold
+		}
+		return server.RoundTrip(r)
+	})
+	listed := make(chan *listed)
+	go func() { listed <- f.listOnce(t.Context(), "slow") }()
+	<-begun
+	f.want(1, "1", ActionInstalled, "apps")
+	f.glances.forget(Ref{Namespace: "slow", Name: "m00"}) // as after a write
+	close(hold)
+	if l := <-listed; len(l.found) != 0 {
+		t.Errorf("the list tells of a release that was written meanwhile: %v", l.found)
+	}
+}
+
+// Those who ask for a list wait for a moment, then they read by themselves.
+func TestASlowListIsWaitedForBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if (&listed{done: make(chan struct{})}).wait(t.Context()) || time.Since(start) != glanceWait {
+			t.Errorf("waited for %s", time.Since(start))
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
