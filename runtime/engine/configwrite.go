@@ -1,16 +1,19 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // configured has what a run changes of the user's config go to the object that holds the section of
@@ -50,11 +53,28 @@ func (e *Engine) configured(r *asked) error {
 		}
 		w.Config, next = &change, values.Configured(next, &change)
 	}
+	if size := sizeAt(m.gen.Decl.Config, next); size > maxConfig && size > sizeAt(m.gen.Decl.Config, last) {
+		return fmt.Errorf("what module(config = […]) names would have %d KiB as JSON in the user's config, which all modules share; hooks may make it 32 KiB: keep more in a ConfigMap or a Secret",
+			(size+1023)>>10)
+	}
 	if err := m.values.RefuseConfig(r.hook.gen.ID, r.hook.gen.Digest, next, last); err != nil {
 		return errors.New(hidden(err.Error(), m.values.Secrets().Texts()))
 	}
 	r.done.Effects.Writes = writes
 	return nil
+}
+
+// maxConfig bounds what the hooks of one module make of the user's config: it is one object of 1 MiB at most.
+const maxConfig = 32 << 10
+
+// sizeAt is the size of what stands at these paths of a section.
+func sizeAt(paths []string, section map[string]any) (size int) {
+	for _, text := range paths {
+		v, _ := object.Get(section, object.Dotted(strings.TrimPrefix(text, values.GlobalKey+".")).Resolve(section))
+		data, _ := json.Marshal(v) // plain data always marshals
+		size += len(data)
+	}
+	return size
 }
 
 // configEvery and configBurst bound how often a hook changes one value of the user's config: hooks that

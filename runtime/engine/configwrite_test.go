@@ -81,6 +81,25 @@ func TestConfigWritesAreChecked(t *testing.T) {
 	w.state("web", status.ModuleFailed, "config refused")
 }
 
+// What the hooks of a module set has a share of the user's ConfigMap.
+func TestConfigWritesHaveAShare(t *testing.T) {
+	web := mod("web", isOn(), hk("a", onWatch("nodes")))
+	web.Decl.Config = []string{"text", "more"}
+	w := newWorld(t, web)
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+		change := func(path string) effect.Write {
+			return effect.Write{Kind: effect.WriteConfig, Config: &effect.ConfigChange{Key: "web", Path: []string{path}, Value: strings.Repeat("x", 20<<10)}}
+		}
+		return effect.Effects{Writes: []effect.Write{change("text"), change("more")}}, nil
+	}
+	w.start()
+	w.in(Config{State: ConfigPresent})
+	if w.writes != 0 {
+		t.Errorf("%d writes", w.writes)
+	}
+	w.state("web", status.ModuleFailed, "would have 41 KiB")
+}
+
 // A hook that runs for a change of the config, and changes the config each time, is slowed down; one that
 // sets the same value is not.
 func TestAConfigThatWakesItsHook(t *testing.T) {

@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -93,10 +95,31 @@ func (m *Module) Withhold() {
 	m.gen = &gen
 }
 
-// exports are the operations that put what the module exports into the global values.
+// maxExports bounds what one module exports, as JSON: charts that read it keep it with each revision.
+const maxExports = 64 << 10
+
+// tooMuch says why values of the module must not be exported; "" when they may be.
+func (m *Module) tooMuch(all map[string]any) string {
+	size := 0
+	for _, text := range m.gen.Decl.Exports {
+		v, _ := object.Get(all, object.Dotted(text).Resolve(all))
+		data, _ := json.Marshal(v) // plain data always marshals
+		size += len(data)
+	}
+	if size <= maxExports {
+		return ""
+	}
+	return fmt.Sprintf("what module(exports = […]) names has %d KiB as JSON; other modules may be given 64 KiB: export less, such as the name of a Secret or a ConfigMap", (size+1023)>>10)
+}
+
+// exports are the operations that put what the module exports into the global values. More than it
+// may export leaves what it exported before.
 func (m *Module) exports() (ops []effect.ValueOp) {
 	if len(m.gen.Decl.Exports) == 0 {
 		return nil
+	}
+	if before := m.in.global.set[exportsOf(m.name)]; m.tooMuch(m.composed) != "" {
+		return before
 	}
 	at := builtins.ExportsPath(m.name)
 	// There is a map from the start on: templates need not ask for it.

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
@@ -51,4 +52,35 @@ func TestWithoutExportsNothingIsSeen(t *testing.T) {
 	a.of["web"].Set("web/f", op("x", int64(1)))
 	a.want("moved", a.of["web"].Show(), "[web]")
 	a.want("all", a.of["all"].View(), "map[global:map[] own:1]")
+}
+
+// A module that would export too much is told, and the others keep what it exported before.
+func TestExportsHaveABound(t *testing.T) {
+	a := begin(t, map[string]string{"shop": "{{ .Values.global.exports.db.text }}"})
+	a.add("db", &generation.Module{Name: "db", Key: "db", Decl: builtins.ModuleDecl{Exports: []string{"text", "more"}}})
+	a.Compose()
+	db := a.of["db"]
+	set := func(ops ...effect.ValueOp) error {
+		if err := db.Propose().Check("db/f", "db/f", "d", ops); err != nil {
+			return err
+		}
+		db.Set("db/f", ops)
+		db.Show()
+		return nil
+	}
+	if err := set(op("text", "small")[0]); err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Repeat("x", 40<<10)
+	if err := set(op("text", large)[0], op("more", large)[0]); err == nil || err.Error() != "values refused: what module(exports = […]) names has 81 KiB as JSON; other modules may be given 64 KiB: export less, such as the name of a Secret or a ConfigMap" {
+		t.Error(err)
+	}
+	if err := set(op("text", "small")[0], op("own", large+large)[0]); err != nil {
+		t.Errorf("what is not exported has no bound: %v", err)
+	}
+	a.Configure(values.Config{Sections: map[string]map[string]any{"db": {"more": large + large}}})
+	if ps := db.CheckHelm(); len(ps) != 1 {
+		t.Errorf("the user sets it: %v", ps)
+	}
+	a.want("others see what was", a.of["shop"].Seen(), "map[global:map[exports:map[db:map[text:small]]] own:1]")
 }

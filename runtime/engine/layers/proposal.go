@@ -57,6 +57,11 @@ func (p *Proposal) Check(subject, hook, digest string, ops []effect.ValueOp) err
 	if err := p.conflict(subject, ops); err != nil {
 		return err
 	}
+	if len(p.m.gen.Decl.Exports) > 0 {
+		if why := p.m.tooMuch(p.values.WithHook(subject, p.m.section(ops)).Compose()); why != "" {
+			return errors.New("values refused: " + why)
+		}
+	}
 	var problems []values.Problem
 	parts := func() []string { return []string{digest, p.m.gen.SchemasDigest()} }
 	err := p.m.in.o.Evaluate("values of hook "+hook, parts, func() error {

@@ -92,7 +92,12 @@ func (m *Module) RefuseConfig(hook, digest string, next, last map[string]any) er
 func (m *Module) Composer() *values.Composer { return m.values }
 
 // CheckHelm says why no chart must be rendered with the values.
-func (m *Module) CheckHelm() []values.Problem { return m.values.CheckHelm() }
+func (m *Module) CheckHelm() []values.Problem {
+	if why := m.tooMuch(m.composed); why != "" {
+		return []values.Problem{{Module: m.name, Message: why}}
+	}
+	return m.values.CheckHelm()
+}
 
 // Section is what the values are made of.
 func (m *Module) Section() values.Section {
