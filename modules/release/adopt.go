@@ -16,7 +16,7 @@ import (
 )
 
 // module(adopt = True) takes an object over from nobody who still has it: the other release would
-// look ready without it, or delete it (docs/decisions/0085). While it waits, a release that drops
+// look ready without it, or delete it (docs/decisions/0087). While it waits, a release that drops
 // the object, or ends, leaves it there.
 
 // claim refuses objects of the target that others still have, and notes that it waits for them.

@@ -16,7 +16,7 @@ import (
 )
 
 // A definition belongs to whoever has made it: what it lacks, all objects of its kind lose
-// (docs/decisions/0085).
+// (docs/decisions/0087).
 
 // definer is somebody else who has made a definition.
 type definer struct {
