@@ -122,3 +122,60 @@ func TestAModuleThatGoesFirstAndStays(t *testing.T) {
 	}
 	w.state("app", status.ModuleReady, "")
 }
+
+// A module leaves the tree, one that it requires is switched off, and new ones of the same tree wait until that is off
+// and gone, and for each other: all that goes goes, in its order, and then they come. A module that left the tree, and
+// for which none of them waits, stays until they have.
+func TestModulesThatWaitForOneThatWaitsForAModuleThatLeft(t *testing.T) {
+	requires := func(names ...string) builtins.ModuleDecl {
+		d := isOn()
+		d.Requires = names
+		return d
+	}
+	after := isOn()
+	after.After = []string{"next"}
+	for name, tt := range map[string]struct {
+		with, without []*generation.Module
+		gone          []string
+	}{
+		"one requires the other": {
+			with:    []*generation.Module{mod("legacy", isOn()), mod("addon", requires("legacy"))},
+			without: []*generation.Module{mod("legacy", isOn()), mod("next", requires("!legacy"))},
+			gone:    []string{"addon", "legacy"},
+		},
+		"others wait for the new one": {
+			with:    []*generation.Module{mod("legacy", isOn()), mod("addon", requires("legacy"))},
+			without: []*generation.Module{mod("legacy", isOn()), mod("next", requires("!legacy")), mod("more", requires("next")), mod("last", after)},
+			gone:    []string{"addon", "legacy"},
+		},
+		"a row": {
+			with:    []*generation.Module{mod("base", isOn()), mod("legacy", requires("base")), mod("addon", requires("legacy"))},
+			without: []*generation.Module{mod("base", isOn()), mod("legacy", requires("base")), mod("next", requires("!base"))},
+			gone:    []string{"addon", "legacy", "base"},
+		},
+		"two have left": {
+			with:    []*generation.Module{mod("legacy", isOn()), mod("addon", requires("legacy")), mod("more", requires("legacy"))},
+			without: []*generation.Module{mod("legacy", isOn()), mod("next", requires("!legacy"))},
+			gone:    []string{"addon", "more", "legacy"},
+		},
+		"one has left that nobody waits for": {
+			with:    []*generation.Module{mod("legacy", isOn()), mod("addon", requires("legacy")), mod("aside", isOn())},
+			without: []*generation.Module{mod("legacy", isOn()), mod("next", requires("!legacy"))},
+			gone:    []string{"addon", "legacy", "aside"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tt.with...)
+			w.opts.Grace = 10 * time.Second
+			w.start()
+			w.advance(time.Minute)
+			w.reload(tt.without...)
+			w.in(Config{State: ConfigPresent, Data: map[string]string{"legacyEnabled": "false", "baseEnabled": "false"}})
+			w.advance(time.Hour)
+			if !slices.Equal(w.gone, tt.gone) {
+				t.Errorf("gone %v, want %v", w.gone, tt.gone)
+			}
+			w.state("next", status.ModuleReady, "")
+		})
+	}
+}

@@ -47,7 +47,7 @@ func (e *Engine) goneness(m *module) verdicts.Gone {
 		return verdicts.Hollow
 	case m.stays.After(e.now):
 		return verdicts.Moment
-	case !e.atRest() || e.occupied(m):
+	case !e.atRest(m) || e.occupied(m):
 		return verdicts.Busy
 	}
 	return verdicts.Nothing

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
@@ -139,15 +141,28 @@ func (e *Engine) lookElsewhere(m *module) {
 	}
 }
 
-// atRest says that all modules of the tree have settled. A tree that cannot be read as a
-// whole has none.
-func (e *Engine) atRest() bool {
+// atRest says that all modules of the tree have settled, but for those that wait for the end of one that has left. A
+// tree that cannot be read as a whole has none.
+func (e *Engine) atRest(left *module) bool {
 	for _, name := range e.order() {
-		if !e.modules[name].settled() {
+		if m := e.modules[name]; !m.settled() && !e.awaits(m, left, map[*module]bool{}) {
 			return false
 		}
 	}
 	return len(e.order()) > 0
+}
+
+// awaits says whether a module waits, itself or by way of others, until another one has gone. Seen are those on the way.
+func (e *Engine) awaits(m, end *module, seen map[*module]bool) bool {
+	if m == end || m == nil || seen[m] || m.verdict.State != status.ModuleBlocked && m.verdict.Do != verdicts.Wait {
+		return m == end
+	}
+	seen[m] = true
+	names := []string{m.verdict.For}
+	if m.verdict.For == "" {
+		names = strings.Split(e.before(m).Module, "|")
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return e.awaits(e.modules[name], end, seen) })
 }
 
 // brokenNew names a module of the tree that is broken, of which nothing is or was there, and that may
