@@ -37,10 +37,11 @@ HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
 ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
-# Compiling Helm and its dependencies once more for the race detector takes
-# minutes: make race does, make test does not. Packages that start no goroutine have no races,
-# and their random tests take ten times as long with the detector.
-HELM    = $(filter-out $(MODULE)/e2e%,$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
+# The race detector sees the packages that start goroutines. Those that import Helm and start none take minutes with it:
+# make race does them, make test does not. Packages that start no goroutine have no races, and their random tests take
+# ten times as long with the detector.
+RACED   = $(addprefix $(MODULE)/,runtime/live runtime/executor runtime/drift runtime/plan runtime/dev runtime/sim runtime/testrunner modules/release)
+HELM    = $(filter-out $(MODULE)/e2e% $(RACED),$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
 SERIAL  = $(filter $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
 
 # The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.
@@ -49,7 +50,7 @@ VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
 .NOTPARALLEL:
-.PHONY: help clients pictures site run smoke test lint lint-devcluster unit examples race random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
+.PHONY: help clients pictures site run smoke test lint lint-devcluster unit examples race race-e2e nightly random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -75,7 +76,7 @@ lint: ## gofmt, go vet and staticcheck
 lint-devcluster: ## staticcheck of cmd/devcluster; reads all of Kubernetes, which takes a minute and a half the first time
 	cd cmd/devcluster && $(TOOL) staticcheck ./...
 
-unit: ## tests that need no cluster; with the race detector where that is cheap
+unit: ## tests that need no cluster; with the race detector where goroutines are
 ifneq ($(HAVE_CC),)
 	CGO_ENABLED=1 go $(TEST) -race $(filter-out $(HELM) $(SERIAL),$(UNIT))
 	go $(TEST) $(sort $(HELM) $(SERIAL))
@@ -94,6 +95,13 @@ examples: build ## the tests of the examples and of the standard library, in a s
 
 race: ## every unit test with the race detector
 	CGO_ENABLED=1 go $(TEST) -race $(UNIT)
+
+# A race ends the process with code 66, which no test expects.
+race-e2e: devcluster clients ## the tests of e2e and e2e/faults with a starling that looks for races; takes half an hour
+	CGO_ENABLED=1 go build -race -o bin/starling-race ./cmd/starling
+	GORACE=halt_on_error=1 STARLING_BIN=$(CURDIR)/bin/starling-race go $(TEST) -p 1 -parallel 2 -tags e2e ./e2e ./e2e/faults
+
+nightly: race race-e2e hostile faults chaos explore ## all that .ci/run has no time for; takes a night
 
 random: build devcluster ## the random tests over SEEDS times their seeds (default 10), the crash tests SEEDS times
 	SEEDS=$(SEEDS) go $(TEST) -timeout=2h ./runtime/engine ./modules/values
