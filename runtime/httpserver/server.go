@@ -304,7 +304,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 		hold.Release()
 		return nil, err
 	}
-	return s.answer(Incoming{Hook: to.hook, Request: received(r, body).Request(to.binding), HTTP: r, Body: body}, func(ok bool) {
+	return s.answer(Incoming{Hook: to.hook, Request: Received(r, body).Request(to.binding), HTTP: r, Body: body}, func(ok bool) {
 		to.taken.end(mark, ok)
 		hold.Release()
 	})
@@ -373,17 +373,17 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 	return &refusal{code: http.StatusInternalServerError, text: "the hook failed"}
 }
 
-// secretHeaders are what a hook does not see.
-var secretHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token", forwardedHeader}
+// hiddenHeaders are what a hook does not see: those that hold secrets, and what net/http takes out of a request.
+var hiddenHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token", forwardedHeader, "Host", "Transfer-Encoding", "Trailer"}
 
-// received is the request as the hook sees it.
-func received(r *http.Request, body []byte) *builtins.Received {
+// Received is the request as the hook sees it.
+func Received(r *http.Request, body []byte) *builtins.Received {
 	out := &builtins.Received{Method: r.Method, Path: r.URL.Path, Query: map[string]string{}, Headers: map[string]string{}, Body: string(body)}
 	for name, values := range r.URL.Query() {
 		out.Query[name] = values[0]
 	}
 	for name, values := range r.Header {
-		if !slices.Contains(secretHeaders[:], name) {
+		if !slices.Contains(hiddenHeaders[:], name) {
 			out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/httpserver"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -255,8 +256,17 @@ func (w *world) converter(obj map[string]any, group string) (hook *generation.Ho
 	return hook, binding
 }
 
-// Request sends an HTTP request to the hook at a path. Signatures are not looked at.
-func (w *world) Request(ctx context.Context, method, path, body string, headers map[string]string) (builtins.Reply, error) {
+// Request sends an HTTP request to the hook at a path. Signatures are not looked at; all else of the request reaches
+// the hook as from the port of http.receive.
+func (w *world) Request(ctx context.Context, method, target, body string, headers map[string]string) (builtins.Reply, error) {
+	r, err := http.NewRequestWithContext(ctx, method, target, nil)
+	if err != nil {
+		return builtins.Reply{}, err
+	}
+	for k, v := range headers {
+		r.Header.Set(k, v)
+	}
+	path := r.URL.Path
 	var hook *generation.Hook
 	var binding string
 	var paths []string
@@ -268,8 +278,11 @@ func (w *world) Request(ctx context.Context, method, path, body string, headers 
 			paths = append(paths, b.Receive.Path)
 			if b.Receive.Path == path {
 				hook, binding = h, b.Name
-				if !slices.Contains(b.Receive.Methods, method) {
-					return builtins.Reply{Status: 405}, nil
+				switch {
+				case !slices.Contains(b.Receive.Methods, method):
+					return builtins.Reply{Status: http.StatusMethodNotAllowed}, nil
+				case len(body) > b.Receive.MaxBytes:
+					return builtins.Reply{Status: http.StatusRequestEntityTooLarge}, nil
 				}
 			}
 		}
@@ -280,12 +293,7 @@ func (w *world) Request(ctx context.Context, method, path, body string, headers 
 		}
 		return builtins.Reply{}, fmt.Errorf("no hook receives at %q; hooks receive at %s", path, strings.Join(paths, ", "))
 	}
-	lower := map[string]string{}
-	for k, v := range headers {
-		lower[strings.ToLower(k)] = v
-	}
-	r := builtins.Received{Method: method, Path: path, Query: map[string]string{}, Headers: lower, Body: body}
-	answer, err := w.w.Ask(ctx, hook, r.Request(binding))
+	answer, err := w.w.Ask(ctx, hook, httpserver.Received(r, []byte(body)).Request(binding))
 	if err != nil {
 		return builtins.Reply{}, err
 	}
