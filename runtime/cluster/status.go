@@ -3,12 +3,27 @@ package cluster
 import (
 	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // StatusSame says whether a forced apply of want, which holds nothing but identity and status, would leave
 // the status of live as it is. False where that is not known.
 func StatusSame(want, live map[string]any, manager string) bool {
 	return sameAs(want, live, appliedFields(live, manager, "status"), equal)
+}
+
+// statusStands says that a watch shows the object with the status that is to be written.
+func (w *Writer) statusStands(manager string, wr effect.Write) bool {
+	if wr.Kind != effect.WriteStatus || !wr.Force || wr.Guard != nil || w.o.Known == nil {
+		return false
+	}
+	live := w.o.Known(wr.Ref)
+	metadata, _ := live["metadata"].(map[string]any)
+	if u := wr.Unchanged; u != nil && (u.ResourceVersion != "" && u.ResourceVersion != metadata["resourceVersion"] || u.UID != "" && u.UID != uidOf(live)) {
+		return false // it is told that it has changed
+	}
+	return live != nil && StatusSame(wr.Object, live, manager)
 }
 
 // StatusOwns is StatusSame whatever the values are.

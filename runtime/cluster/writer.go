@@ -24,7 +24,7 @@ type WriterOptions struct {
 	// Members of a set are written side by side, so that several goroutines may call it.
 	Observe func(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time)
 	// Known returns an object as a watch shows it, nil where none does. It spares a read before a write
-	// that holds for that version only, and before an Event. Nil knows none.
+	// that holds for that version only, and before an Event, and the write of a status that stands. Nil knows none.
 	Known func(ref effect.Ref) map[string]any
 	// Warn is told, of a hook by its field manager, what people should know about its sets though nothing has
 	// failed. Nil tells nobody.
@@ -112,6 +112,9 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 		return w.config(ctx, manager, wr)
 	case effect.WriteAddFinalizer, effect.WriteRemoveFinalizer:
 		return w.finalizer(ctx, manager, wr)
+	}
+	if w.statusStands(manager, wr) {
+		return nil
 	}
 	p, err := w.o.Client.begin(ctx, manager, wr)
 	if err != nil {

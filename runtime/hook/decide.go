@@ -170,7 +170,8 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	var told, fields map[string]any
 	if tell := r.Hook.Controller.Status; tell != nil && !r.Cleanup {
 		options.Of = tell
-		if _, _, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options); err == nil {
+		_, more, err := r.Host.Call(ctx, q.Status(tell, &told), nil, options)
+		if result.Usage = result.Usage.Plus(more); err == nil {
 			fields = told
 		} else if errors.As(err, &unserved) {
 			look.Hold, look.Waiting = true, unserved.Error()

@@ -54,6 +54,11 @@ type Usage struct {
 	Waited time.Duration
 }
 
+// Plus is what two calls took, one after the other.
+func (u Usage) Plus(next Usage) Usage {
+	return Usage{Steps: u.Steps + next.Steps, Wall: u.Wall + next.Wall, Waited: u.Waited + next.Waited}
+}
+
 // CallOptions says how one function is called.
 type CallOptions struct {
 	// Name is the thread's name, for debugging.

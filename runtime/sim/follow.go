@@ -67,6 +67,18 @@ func (w *World) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause,
 	}
 }
 
+// known returns an object as a watch that keeps whole objects shows it, or nil.
+func (w *World) known(ref effect.Ref) map[string]any {
+	for _, id := range w.watchIDs() {
+		if f := w.watches[id]; f.spec.APIVersion == ref.APIVersion && f.spec.Kind == ref.Kind {
+			if obj := f.local.Whole(ref); obj != nil {
+				return obj
+			}
+		}
+	}
+	return nil
+}
+
 // watchIDs are the ids of all watches, sorted.
 func (w *World) watchIDs() []string { return slices.Sorted(maps.Keys(w.watches)) }
 

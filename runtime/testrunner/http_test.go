@@ -61,3 +61,59 @@ def test_sends(t):
 		}
 	})
 }
+
+// A request of a test reaches its hook as one from the port of http.receive does.
+func TestRequestsComeAsFromThePort(t *testing.T) {
+	runTree(t, 0, map[string]string{
+		"web/module.star": "module(enabled = True)",
+		"web/hooks/a.star": `
+def got(ctx):
+    return reply(200, {"headers": sorted(ctx.request.headers), "query": ctx.request.query, "path": ctx.request.path})
+
+hook(got, on = [http.receive("/a", public = True, max_bytes = 10)])
+`,
+		"web/hooks/a_test.star": `
+def test_a(t):
+    t.start()
+    secrets = {"Authorization": "x", "x-gitlab-token": "y", "cookie": "z", "PROXY-Authorization": "p", "Host": "h", "Starling-Forwarded": "f"}
+    got = t.request("/a?b=c", "1", headers = secrets | {"X-Hub-Signature-256": "sha256=abc", "X-GitHub-Event": "push"})
+    t.expect(got.json).equals({"headers": ["x-github-event", "x-hub-signature-256"], "query": {"b": "c"}, "path": "/a"})
+    t.expect([t.request("/a", "12345678901").status, t.request("/a", method = "GET").status]).equals([413, 405])
+`,
+	}, func(f File) {
+		if got := f.Tests[0]; got.Err != nil {
+			t.Errorf("got %v", got.Err)
+		}
+	})
+}
+
+// A hook that polls, and comes to the status that is there, writes nothing: its watch shows that.
+func TestAStatusThatStandsIsNoRequest(t *testing.T) {
+	for _, keep := range []string{"object", "both"} {
+		runTree(t, 0, map[string]string{
+			"web/module.star": "module(enabled = True, grants = [grant(\"example.org/v1\", \"Thing\", verbs = [\"patch\"])])\ncrd(\"example.org/v1\", \"Thing\", {\"size\": \"integer\"}, status = {\"phase\": \"string\", \"n\": \"integer\"})\n",
+			"web/hooks/a.star": `
+def look(ctx):
+    k8s.status("example.org/v1", "Thing", "a", status = {"phase": "Running", "n": 3}, namespace = "default")
+    requeue("5s")
+
+hook(look, for_each = "things", on = [k8s.watch("example.org/v1", "Thing", name = "things", keep = "` + keep + `"` + map[string]string{"both": ", filter = [\"spec\"]"}[keep] + `)])
+`,
+			"web/hooks/a_test.star": `
+def test_a(t):
+    t.start()
+    t.cluster.apply({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "default"}, "spec": {"size": 1}})
+    t.clock.advance("10s")
+    t.quiet(requests = True)
+    t.expect(t.cluster.get("example.org/v1", "Thing", "a", "default").status.n).equals(3)
+    t.cluster.patch("example.org/v1", "Thing", "a", "default", merge = {"status": {"n": 4}})
+    t.clock.advance("10s")
+    t.expect(t.cluster.get("example.org/v1", "Thing", "a", "default").status.n).equals(3)
+`,
+		}, func(f File) {
+			if got := f.Tests[0]; got.Err != nil {
+				t.Errorf("%s: got %v\n%v", keep, got.Err, got.Log)
+			}
+		})
+	}
+}

@@ -31,14 +31,31 @@ func (s *stream) whole(key objectKey) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.views {
-		if v.filter != nil {
-			continue
-		}
-		if _, r := v.find(key); r != nil {
-			if o, is := r.value.(*object.Object); is {
-				return o.Map()
-			}
+		if obj := v.whole(key); obj != nil {
+			return obj
 		}
 	}
 	return nil
+}
+
+// Whole is [Manager.Whole] for one watch.
+func (l *Local) Whole(ref effect.Ref) map[string]any {
+	return l.view.whole(objectKey{ref.Namespace, ref.Name})
+}
+
+// whole returns an object, if the view keeps whole ones.
+func (v *view) whole(key objectKey) map[string]any {
+	_, r := v.find(key)
+	if r == nil || v.filter != nil && !v.both {
+		return nil
+	}
+	kept, _ := r.value.(*object.Object)
+	if kept == nil {
+		return nil
+	}
+	obj := kept.Map()
+	if v.filter != nil { // keep = "both"
+		obj, _ = obj["object"].(map[string]any)
+	}
+	return obj
 }
