@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 type checkFlags struct {
@@ -152,7 +153,7 @@ func (f *checkFlags) print(cmd *cobra.Command, dir string, t *tree.Tree, r check
 	}
 	out := cmd.OutOrStdout()
 	for _, finding := range r.Findings {
-		fmt.Fprintln(out, strings.TrimSuffix(finding.Render(name), "\n"))
+		fmt.Fprintln(out, message.Lines(strings.TrimSuffix(finding.Render(name), "\n")))
 	}
 	state := "ok"
 	if n, w := r.Count(check.Error), r.Count(check.Warning); n+w > 0 {

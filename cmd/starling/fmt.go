@@ -86,14 +86,14 @@ func (f *fmtFlags) run(cmd *cobra.Command, args []string) error {
 func (f *fmtFlags) print(cmd *cobra.Command, path string, src, formatted []byte, stdin bool) error {
 	out, same := cmd.OutOrStdout(), bytes.Equal(src, formatted)
 	if f.list && !same || !f.list && !f.diff && !stdin && !same {
-		fmt.Fprintln(out, path)
+		fmt.Fprintln(out, message.Clean(path))
 	}
 	if f.diff && !same {
 		text, err := format.Diff(path, src, formatted)
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(out, text)
+		fmt.Fprint(out, message.Lines(text))
 	}
 	if stdin && !f.list && !f.diff {
 		_, err := out.Write(formatted)
@@ -107,7 +107,7 @@ func (f *fmtFlags) print(cmd *cobra.Command, path string, src, formatted []byte,
 func rendered(err error) string {
 	var at *script.Error
 	if errors.As(err, &at) {
-		return at.Render()
+		return message.Lines(at.Render())
 	}
 	return message.Line(err.Error()) + "\n"
 }

@@ -52,7 +52,7 @@ func (p *testPrinter) list(f testrunner.File) {
 		fmt.Fprintln(p.errs, message.Clean(path+": "+f.Err.Error()))
 	}
 	for _, t := range f.Tests {
-		fmt.Fprintf(p.out, "%s\t%s\n", path, t.Name)
+		fmt.Fprintf(p.out, "%s\t%s\n", message.Clean(path), t.Name)
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *testPrinter) output(path, text string) {
 // say prints text: with --json an event for each line, as go test has it.
 func (p *testPrinter) say(path, test, text string) {
 	if !p.json {
-		fmt.Fprint(p.out, text)
+		fmt.Fprint(p.out, message.Lines(text)) // a tree may steer the terminal
 		return
 	}
 	for line := range strings.Lines(text) {

@@ -239,7 +239,7 @@ func (c *Cache) try(ctx context.Context, l tree.Locked) error {
 	d := dependencyOf(l.URL, l.Version)
 	from, sum, err := l.ArchiveURL, "", error(nil)
 	if from == "" {
-		from, sum, err = f.find(ctx, d)
+		from, sum, err = f.find(ctx, d, l.Digest)
 	}
 	var data []byte
 	if err == nil {

@@ -26,6 +26,8 @@ const (
 	// maxIndex bounds the index of a chart repository for people who wait for it; the largest public
 	// ones have 20 MiB.
 	maxIndex = 32 << 20
+	// maxIndexValues bounds the values of any index: each takes some hundred bytes of memory, however short it is.
+	maxIndexValues = 3_000_000
 	// maxIndexBeside bounds it for a process that runs: an index takes twenty times as much memory.
 	maxIndexBeside = 4 << 20
 	// maxTalk is what a registry may send beside the archive of a chart.

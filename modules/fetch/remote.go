@@ -63,7 +63,7 @@ func (f *fetcher) remote(ctx context.Context, m *generation.Module) (Result, err
 	d.Version = locked.Version
 	data := f.again(ctx, d, locked)
 	if data == nil {
-		from, sum, err := f.find(ctx, d)
+		from, sum, err := f.find(ctx, d, locked.Digest)
 		if err == nil {
 			data, err = f.chart(ctx, d, locked, from, sum)
 		}

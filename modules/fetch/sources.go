@@ -93,15 +93,16 @@ func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]by
 		}
 		return pack(ch)
 	}
-	from, sum, err := f.find(ctx, d)
+	from, sum, err := f.find(ctx, d, "")
 	if err != nil {
 		return nil, err
 	}
 	return f.archive(ctx, from, sum)
 }
 
-// find returns the URL of a chart in a version, and the SHA-256 of its archive where an index says it.
-func (f *fetcher) find(ctx context.Context, d *chart.Dependency) (from, sum string, err error) {
+// find returns the URL of a chart in a version, and the SHA-256 of its archive where an index says it. Known is the
+// digest that is known already, or "".
+func (f *fetcher) find(ctx context.Context, d *chart.Dependency, known string) (from, sum string, err error) {
 	if registry.IsOCI(d.Repository) {
 		return ociRef(d) + ":" + d.Version, "", nil
 	}
@@ -115,6 +116,9 @@ func (f *fetcher) find(ctx context.Context, d *chart.Dependency) (from, sum stri
 		}
 		if from, err = repo.ResolveReferenceURL(d.Repository, v.URLs[0]); err != nil {
 			return "", "", fmt.Errorf("the index of %s has a wrong URL for it", place(d.Repository))
+		}
+		if v.Digest == "" && known == "" && strings.HasPrefix(d.Repository, "https://") && !strings.HasPrefix(from, "https://") {
+			return "", "", fmt.Errorf("the index of %s has it at %s, without TLS and without a digest: anybody on the way could send another one; give the module digest=", place(d.Repository), place(from))
 		}
 		return from, strings.TrimPrefix(v.Digest, "sha256:"), nil
 	}
@@ -222,6 +226,9 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	data, err := f.download(ctx, from, f.maxIndex, false)
 	if err != nil {
 		return nil, err
+	}
+	if n := bounded.YAMLValues(data); n > maxIndexValues {
+		return nil, fmt.Errorf("%s is too large: it may hold more than %d values", place(from), maxIndexValues)
 	}
 	if f.maxIndex <= bounded.MaxYAML { // beside other work its size in memory counts
 		if err := bounded.CheckYAML(data); err != nil {

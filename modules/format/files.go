@@ -31,8 +31,15 @@ func Find(paths []string) ([]string, error) {
 			return nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
 		}
 		if !info.IsDir() {
-			if !strings.HasSuffix(path, ".star") {
+			switch real, err := filepath.EvalSymlinks(path); {
+			case !strings.HasSuffix(path, ".star"):
 				return nil, fmt.Errorf("%s is no .star file, nothing else is formatted", path)
+			case !info.Mode().IsRegular():
+				return nil, fmt.Errorf("%s is no file with text, but a device or a pipe", path)
+			case err != nil:
+				return nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
+			case !strings.HasSuffix(real, ".star"):
+				return nil, fmt.Errorf("%s is a link to a file that is no .star file, nothing else is formatted", path)
 			}
 			add(filepath.Clean(path))
 			continue

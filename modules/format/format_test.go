@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/starling-operator/starling/runtime/script"
@@ -142,4 +143,21 @@ func FuzzSource(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// What is no file of text is not read, and no link leads to a file that is not one of those that are formatted.
+func TestNoFilesToFormat(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe.star"), filepath.Join(dir, "link.star")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.conf"), []byte("x=1\n"), 0o600), os.Symlink("a.conf", link)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{pipe: "a device or a pipe", link: "a link to a file that is no .star file"} {
+		if _, err := Find([]string{path}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

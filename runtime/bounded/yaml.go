@@ -30,6 +30,9 @@ const (
 	maxYAMLDepth = 1000
 )
 
+// YAMLValues is at least how many values a text of YAML holds, aliases aside.
+func YAMLValues(text []byte) int { return yamlMarks(text) }
+
 // CheckYAML says why a text must not be given to a YAML parser: "is …", for people. The
 // parsers bound neither what a text takes in memory nor, in bytes, what its aliases make:
 // a text of 1 MiB that ten thousand aliases name is 10 GiB as soon as it is JSON. A text that

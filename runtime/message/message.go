@@ -74,6 +74,19 @@ func JSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// Lines is [Clean] for each line of a text; tabs stay, too.
+func Lines(text string) string {
+	var parts []string
+	for line := range strings.SplitSeq(text, "\n") {
+		cells := strings.Split(line, "\t")
+		for i := range cells {
+			cells[i] = Clean(cells[i])
+		}
+		parts = append(parts, strings.Join(cells, "\t"))
+	}
+	return strings.Join(parts, "\n")
+}
+
 // Clean keeps a text from the cluster from steering the terminal that it is shown on, from
 // looking like more than one line, and from turning the order of what is read around: such
 // characters become spaces.
