@@ -116,7 +116,7 @@ func (c *call) labelSelector(param string) (string, error) {
 	}
 	sel, err := labels.Parse(text)
 	if err != nil {
-		return "", fmt.Errorf("%s: %q is no label selector: %w", param, clip(text), err)
+		return "", fmt.Errorf("%s: %q is no label selector: write \"key\", \"key=value\", \"key!=value\" or \"key in (a, b)\", with commas between; keys and values are those of labels", param, clip(text))
 	}
 	return sel.String(), nil
 }

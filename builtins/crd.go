@@ -38,7 +38,7 @@ func crdSpecs() []Spec {
 	const (
 		specDoc    = "Fields of spec: a dict of names to types, or field(…) of one. A type is \"string\", \"integer\", \"number\", \"boolean\", \"time\", \"int-or-string\", \"object\" (a dict of any fields), \"any\", \"[]string\" and \"map[string]string\" with any type at the end, a dict of fields, a list of one type, or field(…)."
 		statusDoc  = "Fields of status, in the same form; observedGeneration and conditions are there without being named. False: the kind has no status."
-		columnsDoc = "Columns of kubectl get: a dict of names to paths, {\"Image\": \".spec.image\"}. Age comes last by itself."
+		columnsDoc = "Columns of kubectl get: a dict of names to paths, {\"Image\": \".spec.image\"}. Times stand there as texts, for kubectl shows no age of one that lies ahead; Age comes last by itself."
 		rulesDoc   = "Rules for the whole object: a dict of expressions in CEL, in which it is self, to messages for those who break them."
 	)
 	return []Spec{
@@ -328,8 +328,6 @@ func columnType(at string, root map[string]any) (string, error) {
 		return "", fmt.Errorf("the schema has no %s%s", at, didYouMean(name, sortedKeys(properties)))
 	}
 	switch {
-	case schema["format"] == "date-time":
-		return "date", nil
 	case schema["type"] == "integer", schema["type"] == "number", schema["type"] == "boolean":
 		return schema["type"].(string), nil
 	}

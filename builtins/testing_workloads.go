@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // TestWorkloads is the part of [World] in which Deployments, Pods and the like move.
@@ -68,6 +69,9 @@ func callPodsFail(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callJobFail(c *call, t *Test) (starlark.Value, error) {
+	if name := c.str("name"); len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, fmt.Errorf("name: %q is no name of a Job: t.jobs.fail takes one Job, t.pods.fail Pods by their labels", clip(name))
+	}
 	return nil, c.failPods(t, "batch.kubernetes.io/job-name="+c.str("name"))
 }
 

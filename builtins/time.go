@@ -27,7 +27,7 @@ func timeSpecs() []Spec {
 		{Name: "time.parse_time", Phases: phases, Returns: "a time", call: callParseTime,
 			Doc: "Reads a time.",
 			Params: []Param{
-				{Name: "x", Type: TypeString, Doc: "The text, such as metadata.creationTimestamp."},
+				{Name: "x", Type: TypeString, Doc: "The text, such as metadata.creationTimestamp. Without format also what str makes of a time; a text for others to read is t.format(\"2006-01-02T15:04:05Z07:00\")."},
 				{Name: "format", Type: TypeString, Default: `"2006-01-02T15:04:05Z07:00"`, Doc: "How it is written, as Go's time package has it."},
 				location,
 			}},
@@ -71,6 +71,11 @@ func callParseTime(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	t, err := time.ParseInLocation(c.strOr("format", time.RFC3339), c.str("x"), loc)
+	if err != nil && c.arg("format") == nil { // what str makes of a time
+		if said, sayErr := time.Parse("2006-01-02 15:04:05.999999999 -0700 MST", c.str("x")); sayErr == nil {
+			t, err = said, nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%q is no such time: %w", clip(c.str("x")), err)
 	}

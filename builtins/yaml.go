@@ -33,7 +33,7 @@ func yamlSpecs() []Spec {
 			Doc:    "Encodes a value as YAML, keys sorted.",
 			Params: []Param{{Name: "x", Type: TypeAny, Doc: "The value, at most 3 MiB; integers must fit into 64 bits."}}},
 		{Name: "yaml.decode", Phases: PhaseAny, Returns: "the value, mutable; None for an empty text", call: callYAMLDecode,
-			Doc: "Decodes one YAML document as kubectl does: duplicate keys are an error, keys become text, whole numbers ints.", Params: text},
+			Doc: "Decodes one YAML document as kubectl does: duplicate keys are an error, keys become text, whole numbers ints.", Params: append(text, Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no YAML document; not given: that is an error."})},
 		{Name: "yaml.decode_all", Phases: PhaseAny, Returns: "a list of values", call: callYAMLDecodeAll,
 			Doc: "Decodes YAML documents separated by ---. Empty ones are left out.", Params: text},
 	}
@@ -106,6 +106,14 @@ func callYAMLDecode(c *call) (starlark.Value, error) {
 	if err := c.room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
 	}
+	v, err := decodeOneYAML(text)
+	if err != nil && c.arg("default") != nil {
+		return c.arg("default"), nil
+	}
+	return v, err
+}
+
+func decodeOneYAML(text string) (starlark.Value, error) {
 	docs, err := yamlDocuments(text)
 	if err != nil {
 		return nil, err

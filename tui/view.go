@@ -223,7 +223,7 @@ func signOf(line string) string {
 }
 
 func (m Model) why(row status.Module) string {
-	return status.Options{Now: m.now}.Why(row)
+	return status.Options{Now: m.now}.Why(status.WithFailing(m.seen.Status.Hooks, []status.Module{row})[0])
 }
 
 // queues says how many runs of each module wait, and whether one is under way.

@@ -28,8 +28,8 @@ func openState(dir string, stderr *os.File) (*state, error) {
 	var err error
 	if s.temporary {
 		s.dir, err = os.MkdirTemp("", "devcluster-")
-	} else {
-		err = os.MkdirAll(dir, 0o700)
+	} else if s.dir, err = filepath.Abs(dir); err == nil { // components take no other path of a file
+		err = os.MkdirAll(s.dir, 0o700)
 	}
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ func newGetModulesCommand(flags *getFlags) *cobra.Command {
 					}
 					modules = []status.Module{m}
 				}
-				modules = withFailing(st.Hooks, modules)
+				modules = status.WithFailing(st.Hooks, modules)
 				l := newListing("module", modules, func(m status.Module) string { return m.Name })
 				l.notes = append(notesOf(st), failing(st.Hooks, modules)...)
 				if len(args) == 1 {
@@ -58,19 +57,6 @@ func failing(hooks []status.Hook, modules []status.Module) (notes []string) {
 		}
 	}
 	return notes
-}
-
-// withFailing gives modules that are ready without a reason that of their hooks, as their Module objects have it.
-func withFailing(hooks []status.Hook, modules []status.Module) []status.Module {
-	modules = slices.Clone(modules)
-	for i := range modules {
-		m := &modules[i]
-		if m.State != status.ModuleReady || m.Reason != "" || m.LastError != "" {
-			continue
-		}
-		m.Reason = status.Failing(slices.DeleteFunc(slices.Clone(hooks), func(h status.Hook) bool { return h.Module != m.Name }))
-	}
-	return modules
 }
 
 func findModule(modules []status.Module, name string) (status.Module, error) {

@@ -76,6 +76,19 @@ func Failing(hooks []Hook) (text string) {
 	return text
 }
 
+// WithFailing gives modules that are ready without a reason that of their hooks, as their Module objects have it.
+func WithFailing(hooks []Hook, modules []Module) []Module {
+	modules = slices.Clone(modules)
+	for i := range modules {
+		m := &modules[i]
+		if m.State != ModuleReady || m.Reason != "" || m.LastError != "" {
+			continue
+		}
+		m.Reason = Failing(slices.DeleteFunc(slices.Clone(hooks), func(h Hook) bool { return h.Module != m.Name }))
+	}
+	return modules
+}
+
 // drift is the cell for objects that others have changed.
 func drift(objects []Drifted) string {
 	missing, changed := 0, 0

@@ -20,7 +20,11 @@ func Nearest(name string, candidates []string) string {
 	}
 	longer := ""
 	for _, c := range candidates {
-		if f := fold(c); f != folded && strings.HasPrefix(f, folded) && (longer == "" || len(c) < len(longer)) {
+		f := fold(c)
+		if f == folded && c != name {
+			return c
+		}
+		if f != folded && strings.HasPrefix(f, folded) && (longer == "" || len(c) < len(longer)) {
 			longer = c
 		}
 	}

@@ -6,6 +6,8 @@ import "regexp"
 func grammarRewordings() []rewording {
 	re := regexp.MustCompile
 	return []rewording{
+		{re(`^got '[^']+', want '\('$`), re(`\bload\b`), "", `load is a word of the language, load("//lib/a.star", "f"): take another name`},
+		{re(`^got load, want `), nil, "", `load is a word of the language, load("//lib/a.star", "f"): take another name`},
 		// Texts.
 		{re(`^got string literal, want `), re(`\b[fF]"([^"{}%]*)\{([\w.]+)\}([^"{}%]*)"`), "there are no f-strings", `write "$1%s$3" % $2`},
 		{re(`^got string literal, want `), re(`\b(?:[fF][rR]?|[rR][fF])["']`), "there are no f-strings", `write "%s: %d" % (a, b), or "{}: {}".format(a, b)`},

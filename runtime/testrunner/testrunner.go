@@ -234,6 +234,9 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		Name: file + ":" + name, Limits: testLimits,
 		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
 	})
+	if limited.Err() != nil && ctx.Err() == nil || out.Err != nil && strings.Contains(out.Err.Error(), "would exceed context deadline") {
+		out.Err = late(out.Err)
+	}
 	w.unasked()
 	if out.Err == nil {
 		out.Err = w.ended()
@@ -243,6 +246,22 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 	}
 	out.Took = time.Since(began)
 	return out
+}
+
+// late is the error of a test whose time is over: what it was about to do tells of that in its own way, or not.
+func late(err error) error {
+	var limit *script.LimitError
+	if errors.As(err, &limit) {
+		return err
+	}
+	text := fmt.Sprintf("the time of the test is over: it has %s of real time; move the clock less far, or make several tests of it", testLimits.Wall)
+	var at *script.Error
+	if !errors.As(err, &at) {
+		return errors.New(text)
+	}
+	told := *at
+	told.Msg, told.Hint = text, ""
+	return &told
 }
 
 // told says that people know why a module does not load.
