@@ -286,7 +286,7 @@ func formOfKey(text string) string {
 		return "a key of SSH"
 	case strings.Contains(trimmed, "---BEGIN "), strings.Contains(trimmed, "--- BEGIN "), strings.Contains(trimmed, "BEGIN PUBLIC KEY"), strings.Contains(trimmed, "BEGIN CERTIFICATE"):
 		return "a key whose first line is broken"
-	case strings.ContainsRune(text, '\uFFFD'), isDER([]byte(text)): // the former: bytes that are no text
+	case strings.Contains(text, "\uFFFD"), isDER([]byte(text)): // the former: bytes that are no text
 		return "a key in DER"
 	}
 	var jwk map[string]any
