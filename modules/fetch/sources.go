@@ -227,13 +227,12 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	if err != nil {
 		return nil, err
 	}
-	if n := bounded.YAMLValues(data); n > maxIndexValues {
-		return nil, fmt.Errorf("%s is too large: it may hold more than %d values", place(from), maxIndexValues)
-	}
 	if f.maxIndex <= bounded.MaxYAML { // beside other work its size in memory counts
 		if err := bounded.CheckYAML(data); err != nil {
 			return nil, fmt.Errorf("%s %w", place(from), err)
 		}
+	} else if bounded.YAMLValues(data) > maxIndexValues {
+		return nil, fmt.Errorf("%s is too large: it may hold more than %d values", place(from), maxIndexValues)
 	}
 	temp, err := os.CreateTemp("", "starling-index-")
 	if err != nil {

@@ -91,7 +91,7 @@ def test_a(t):
 func TestAStatusThatStandsIsNoRequest(t *testing.T) {
 	for _, keep := range []string{"object", "both"} {
 		runTree(t, 0, map[string]string{
-			"web/module.star": "module(enabled = True, grants = [grant(\"example.org/v1\", \"Thing\", verbs = [\"patch\"])])\ncrd(\"example.org/v1\", \"Thing\", {\"size\": \"integer\"}, status = {\"phase\": \"string\", \"n\": \"integer\"})\n",
+			"web/module.star": "module(enabled = True, grants = [grant(\"example.org/v1\", \"Thing\", verbs = [\"patch\"], namespaces = [\"default\"])])\ncrd(\"example.org/v1\", \"Thing\", {\"size\": \"integer\"}, status = {\"phase\": \"string\", \"n\": \"integer\"})\n",
 			"web/hooks/a.star": `
 def look(ctx):
     k8s.status("example.org/v1", "Thing", "a", status = {"phase": "Running", "n": 3}, namespace = "default")
