@@ -13,7 +13,7 @@ func StatusSame(want, live map[string]any, manager string) bool {
 	return sameAs(want, live, appliedFields(live, manager, "status"), equal)
 }
 
-// statusStands says that a watch shows the object with the status that is to be written.
+// statusStands says that a watch shows the object with the status that the write asks for.
 func (w *Writer) statusStands(manager string, wr effect.Write) bool {
 	if wr.Kind != effect.WriteStatus || !wr.Force || wr.Guard != nil || w.o.Known == nil {
 		return false

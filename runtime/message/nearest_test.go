@@ -9,7 +9,7 @@ func TestNearestInOtherLetters(t *testing.T) {
 	}
 }
 
-// What a hostile tree holds does not steer the terminal; lines and tabs stay.
+// A hostile tree does not steer the terminal; lines and tabs stay.
 func TestLines(t *testing.T) {
 	if got, want := Lines("a\x1b[31m\tb\n\x07c\u202e\u009b\n"), "a [31m\tb\n c  \n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
