@@ -36,7 +36,7 @@ func declareSpecs() []Spec {
 				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Namespace of the release, made when missing, never deleted; default: the operator's. Of a module without a chart nothing makes it: it must be there."},
 				{Name: "values_key", Type: TypeString, Default: "None", Doc: "Key under which the chart finds the module's values, and under which values.yaml of the module may have them; default: at the root."},
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
-				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart and definitions of crds/ that are there already. If not, these are errors. What a release, a controller or another instance still has is not taken over."},
+				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart and definitions of crds/ that are there already. If not, these are errors. Objects that a release, a controller or another instance still has are not taken over."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
 				{Name: "drift", Type: TypeString, Default: `"repair"`, Doc: "How changes of others in objects of the release are treated: \"repair\" puts them right, \"report\" shows them, \"ignore\" does not look for them, and gives the objects no label."},

@@ -29,8 +29,8 @@ func late(name string) map[string]string {
 	}
 }
 
-// latecomers are three processes, of which the one that leads is the first to get a change of the tree. Each has a
-// tree of its own.
+// latecomers are three processes, of which the one that leads is the first to get a change of the tree. Each has its
+// own tree.
 type latecomers struct {
 	*world
 	killer *proxy.Killer

@@ -89,9 +89,9 @@ func specFields(live *metav1.PartialObjectMetadata) (out specOwners) {
 	return out
 }
 
-// stands says whether somebody is still there who has made a definition: it is not taken over
+// definerIsThere says whether somebody is still there who has made a definition: it is not taken over
 // then. Of a tool without a trace in the cluster nobody can say that.
-func (m *Manager) stands(ctx context.Context, by definer, own Ref) bool {
+func (m *Manager) definerIsThere(ctx context.Context, by definer, own Ref) bool {
 	switch {
 	case by.instance != "":
 		at := strings.Split(by.instance, "/")

@@ -296,7 +296,7 @@ func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObje
 		options.Force = &force
 	case by.instance != "" && by.sum == c.sumText(): // what is there is this one
 		wrote = false
-	case c.of.adopt && !m.stands(ctx, by, c.of.release):
+	case c.of.adopt && !m.definerIsThere(ctx, by, c.of.release):
 		options.Force = &force
 		m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Str("crd", name).Msg("a CustomResourceDefinition is taken over from " + by.name)
 	case by.instance != "":
@@ -387,16 +387,5 @@ func (m *Manager) served(ctx context.Context, c *crd) error {
 		if err := pause(ctx, crdLooks.Delay(looks, 0)); err != nil {
 			return fmt.Errorf("%s of %s/%s is not served: %w", c.kind, c.group, missing, err)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

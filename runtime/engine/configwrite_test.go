@@ -81,7 +81,7 @@ func TestConfigWritesAreChecked(t *testing.T) {
 	w.state("web", status.ModuleFailed, "config refused")
 }
 
-// What the hooks of a module set has a share of the user's ConfigMap.
+// Values that the hooks of a module set have a share of the user's ConfigMap.
 func TestConfigWritesHaveAShare(t *testing.T) {
 	web := mod("web", isOn(), hk("a", onWatch("nodes")))
 	web.Decl.Config = []string{"text", "more"}

@@ -140,7 +140,7 @@ func (t *trees) told() string {
 // maxOlder bounds what a Lease carries: a tree that is edited all the time has the last ones there.
 const maxOlder = 32
 
-// readOlder are the trees of which a Lease says that they are older. What cannot be read says nothing.
+// readOlder are the trees of which a Lease says that they are older. A text that cannot be read says nothing.
 func readOlder(lease *coordinationv1.Lease) map[string]time.Time {
 	older := map[string]time.Time{}
 	if json.Unmarshal([]byte(lease.Annotations[olderAnnotation]), &older) != nil || older == nil {
