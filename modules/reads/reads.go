@@ -18,6 +18,8 @@ import (
 // Reads are paths below `global`. Nil reads all of it, an empty one nothing.
 type Reads struct {
 	paths []place
+	// texts: those of the values may name what is read, too.
+	texts bool
 }
 
 // place is one path that is read.

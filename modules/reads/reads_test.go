@@ -1,7 +1,9 @@
 package reads
 
 import (
+	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -241,5 +243,41 @@ func TestOf(t *testing.T) {
 	}
 	if keys, all := Join(both, &Reads{paths: []place{{dotted: "x.y"}}}).Keys(); all || !slices.Equal(keys, []string{"a", "x", "x.y"}) {
 		t.Error(keys, all)
+	}
+}
+
+// A chart is given the exports that it may read, and no others.
+func TestExportsOfCharts(t *testing.T) {
+	vals := map[string]any{"own": "x", "global": map[string]any{"zone": "z", "exports": map[string]any{
+		"db": map[string]any{"url": "u", "password": "p"}, "big": map[string]any{"text": "t"},
+	}}}
+	const all = "map[big:map[text:t] db:map[password:p url:u]]"
+	tests := []struct{ name, template, value, want string }{
+		{"nothing", "{{ .Values.own }}", "", "map[big:map[] db:map[]]"},
+		{"one", "{{ .Values.global.exports.db.url }}", "", "map[big:map[] db:map[url:u]]"},
+		{"a module", "{{ .Values.global.exports.db | toYaml }}", "", "map[big:map[] db:map[password:p url:u]]"},
+		{"whether", "{{ if .Values.global.exports.db.url }}a{{ end }}", "", "map[big:map[] db:map[url:u]]"},
+		{"whether there are any", "{{ if .Values.global.exports }}a{{ end }}", "", "map[big:map[] db:map[]]"},
+		{"all", "{{ .Values.global.exports | toYaml }}", "", all},
+		{"global", "{{ .Values.global | toYaml }}", "", all},
+		{"not known, and no word of it", "{{ tpl .Values.own . }}", "", "map[big:map[] db:map[]]"},
+		{"not known, and the word", "{{ tpl .Values.own . }}{{/* exports */}}", "", all},
+		{"not known, and the word in the values", "{{ tpl .Values.own . }}", "{{ .Values.global.exports.db.url }}", all},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string][]byte{"Chart.yaml": []byte("name: web\n"), "templates/a.yaml": []byte(tt.template)}
+			in := maps.Clone(vals)
+			if tt.value != "" {
+				in["own"] = tt.value
+			}
+			out := Exports(Chart(files), files).Exports(in)
+			if got := fmt.Sprint(out["global"].(map[string]any)["exports"]); got != tt.want || out["global"].(map[string]any)["zone"] != "z" {
+				t.Errorf("the chart is given %s", got)
+			}
+			if got := fmt.Sprint(vals["global"].(map[string]any)["exports"]); got != all {
+				t.Errorf("the values were changed: %s", got)
+			}
+		})
 	}
 }

@@ -32,6 +32,7 @@ type templates struct {
 	found     map[string]bool         // places below global
 	truths    map[string]bool
 	all       bool // all is read
+	whole     bool // the global values are read as a whole
 	changed   bool // in this round something was found out
 }
 
@@ -130,7 +131,7 @@ func (t *templates) escape(v value) {
 	t.all = t.all || v.root || v.values
 	for at := range v.global {
 		if at == "" {
-			t.all = true
+			t.all, t.whole = true, true
 		}
 		t.found[at] = true
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,13 +11,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
@@ -26,23 +21,24 @@ const (
 	recordTries = 5
 )
 
-// records is the list of what is installed where, in a ConfigMap of the
-// operator's namespace: key "<namespace>.<release>", value a record in JSON. An uninstall
-// needs no right to list Secrets elsewhere.
+// records is the list of what is installed where, in the operator's namespace: key
+// "<namespace>.<release>", value a record in JSON. An uninstall needs no right to list Secrets
+// elsewhere. They stand in a ConfigMap and, once that is full, in Secrets beside it, see [shard].
 //
 // Many releases are recorded at once, at the first start. A record that comes while a
 // write is under way goes into the next one, together.
 type records struct {
 	// stopped ends all writing.
-	stopped  context.Context
-	client   corev1client.ConfigMapInterface
-	name     string
-	instance string
+	stopped   context.Context
+	core      corev1client.CoreV1Interface
+	namespace string
+	name      string
+	instance  string
 
 	mu sync.Mutex
-	// known is what the ConfigMap holds; nil before the first read and after a
-	// write that failed.
-	known map[string]string
+	// known are the shards as they stand; nil before the first read and after a
+	// write that failed. Neither the list nor what it holds is changed.
+	known []shard
 	// next collects what the next write will hold.
 	next *batch
 	// writing says that a writer is at work.
@@ -54,10 +50,12 @@ type batch struct {
 	changes map[string]*string
 	done    chan struct{}
 	err     error
+	// refused are the keys that cannot be written, with the reason.
+	refused map[string]error
 }
 
-func newRecords(stopped context.Context, client corev1client.ConfigMapInterface, name, instance string) *records {
-	return &records{stopped: stopped, client: client, name: name, instance: instance}
+func newRecords(stopped context.Context, core corev1client.CoreV1Interface, namespace, name, instance string) *records {
+	return &records{stopped: stopped, core: core, namespace: namespace, name: name, instance: instance}
 }
 
 // Installed lists what is recorded, by namespace and name: every release that
@@ -65,18 +63,20 @@ func newRecords(stopped context.Context, client corev1client.ConfigMapInterface,
 // (Uninstall then removes it), a release without a record is not. Entries that
 // cannot be read are logged and left out.
 func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
-	data, err := m.records.load(ctx)
+	shards, err := m.records.load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var refs []Ref
-	for _, key := range sortedKeys(data) {
-		var ref Ref
-		if err := json.Unmarshal([]byte(data[key]), &ref); err != nil || recordKey(ref) != key {
-			m.o.Log.Warn().Str("configmap", m.records.name).Str("key", key).Msg("not a record of a release: left alone")
-			continue
+	for _, s := range shards {
+		for _, key := range sortedKeys(s.data) {
+			var ref Ref
+			if err := json.Unmarshal([]byte(s.data[key]), &ref); err != nil || recordKey(ref) != key {
+				m.o.Log.Warn().Str(s.kind(), s.name).Str("key", key).Msg("not a record of a release: left alone")
+				continue
+			}
+			refs = append(refs, ref)
 		}
-		refs = append(refs, ref)
 	}
 	slices.SortFunc(refs, func(a, b Ref) int { return strings.Compare(recordKey(a), recordKey(b)) })
 	return refs, nil
@@ -142,7 +142,7 @@ func (r *records) set(ctx context.Context, rec record) error {
 	return r.change(ctx, recordKey(rec.Ref), &text)
 }
 
-// get reads the record of ref; without one, nothing is left of the release. The ConfigMap is
+// get reads the record of ref; without one, nothing is left of the release. The records are
 // read once.
 func (r *records) get(ctx context.Context, ref Ref) (record, error) {
 	rec := record{Ref: ref}
@@ -150,14 +150,14 @@ func (r *records) get(ctx context.Context, ref Ref) (record, error) {
 	known := r.known
 	r.mu.Unlock()
 	if known == nil {
-		if err := r.join(ctx, func(*batch) {}); err != nil {
+		if err := r.join(ctx, "", nil); err != nil {
 			return rec, err
 		}
 		r.mu.Lock()
 		known = r.known
 		r.mu.Unlock()
 	}
-	if text, ok := known[recordKey(ref)]; ok {
+	if text, ok := valueOf(known, recordKey(ref)); ok {
 		if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Ref != ref {
 			return record{Ref: ref}, nil // not a record of ours: written anew
 		}
@@ -170,18 +170,6 @@ func (r *records) remove(ctx context.Context, ref Ref) error {
 	return r.change(ctx, recordKey(ref), nil)
 }
 
-// load reads the ConfigMap; one that is not there is empty.
-func (r *records) load(ctx context.Context) (map[string]string, error) {
-	cm, err := r.client.Get(ctx, r.name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading the records of releases (ConfigMap %s): %w", r.name, err)
-	}
-	if err != nil || cm.Data == nil {
-		return map[string]string{}, nil
-	}
-	return cm.Data, nil
-}
-
 // change puts one entry into the next write and waits for it.
 func (r *records) change(ctx context.Context, key string, value *string) error {
 	r.mu.Lock()
@@ -190,11 +178,11 @@ func (r *records) change(ctx context.Context, key string, value *string) error {
 	if same {
 		return nil
 	}
-	return r.join(ctx, func(b *batch) { b.changes[key] = value })
+	return r.join(ctx, key, value)
 }
 
-// join adds to the next write and waits for it.
-func (r *records) join(ctx context.Context, add func(*batch)) error {
+// join adds to the next write and waits for it; without a key it waits for what is read.
+func (r *records) join(ctx context.Context, key string, value *string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -203,7 +191,9 @@ func (r *records) join(ctx context.Context, add func(*batch)) error {
 		r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
 	}
 	b := r.next
-	add(b)
+	if key != "" {
+		b.changes[key] = value
+	}
 	if !r.writing {
 		r.writing = true
 		go r.write()
@@ -211,18 +201,18 @@ func (r *records) join(ctx context.Context, add func(*batch)) error {
 	r.mu.Unlock()
 	select {
 	case <-b.done:
-		return b.err
+		return cmp.Or(b.err, b.refused[key])
 	case <-ctx.Done():
-		return fmt.Errorf("recording a release (ConfigMap %s): %w", r.name, context.Cause(ctx))
+		return fmt.Errorf("recording a release (%s): %w", r.name, context.Cause(ctx))
 	}
 }
 
-// holds says that the ConfigMap is known to have value under key.
+// holds says that the records are known to have value under key.
 func (r *records) holds(key string, value *string) bool {
 	if r.known == nil {
 		return false
 	}
-	have, ok := r.known[key]
+	have, ok := valueOf(r.known, key)
 	return ok == (value != nil) && (value == nil || have == *value)
 }
 
@@ -233,9 +223,9 @@ func (r *records) write() {
 	for r.next != nil {
 		b := r.next
 		r.next = nil
-		known := maps.Clone(r.known)
+		known := r.known
 		r.mu.Unlock()
-		known, err := r.writeBatch(known, b.changes)
+		known, err := r.writeBatch(known, b)
 		r.mu.Lock()
 		r.known, b.err = known, err
 		close(b.done)
@@ -243,10 +233,8 @@ func (r *records) write() {
 	r.writing = false
 }
 
-// writeBatch writes what differs from known and returns what the ConfigMap holds
-// then. A merge patch names only the keys that change, so it never meets a
-// conflict on the others.
-func (r *records) writeBatch(known map[string]string, changes map[string]*string) (map[string]string, error) {
+// writeBatch writes what differs from known and returns what the shards hold then.
+func (r *records) writeBatch(known []shard, b *batch) ([]shard, error) {
 	ctx, cancel := context.WithTimeout(r.stopped, recordWrite)
 	defer cancel()
 	var err error
@@ -255,42 +243,18 @@ func (r *records) writeBatch(known map[string]string, changes map[string]*string
 			return nil, err
 		}
 	}
-	after, differ := maps.Clone(known), map[string]*string{}
-	for key, value := range changes {
-		have, ok := after[key]
-		switch {
-		case value == nil && ok:
-			delete(after, key)
-			differ[key] = nil
-		case value != nil && (!ok || have != *value):
-			after[key] = *value
-			differ[key] = value
+	after, refused := r.place(known, b.changes)
+	b.refused = refused
+	for i, s := range after {
+		if len(s.differ) == 0 {
+			continue
 		}
-	}
-	if len(differ) == 0 {
-		return after, nil
-	}
-	patch, err := json.Marshal(map[string]any{"data": differ})
-	if err != nil {
-		return known, err
-	}
-	for range recordTries {
-		_, err = r.client.Patch(ctx, r.name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if apierrors.IsNotFound(err) {
-			// Gone while we ran: all that is known is written anew.
-			_, err = r.client.Create(ctx, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{effect.InstanceLabel: r.instance}},
-				Data:       after,
-			}, metav1.CreateOptions{})
+		if err := r.writeShard(ctx, s); err != nil {
+			return nil, fmt.Errorf("recording releases (%s %s): %w", s.kind(), s.name, err)
 		}
-		if err == nil {
-			return after, nil
-		}
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			break
-		}
+		after[i].differ = nil
 	}
-	return nil, fmt.Errorf("recording releases (ConfigMap %s): %w", r.name, err)
+	return after, nil
 }
 
 // drain waits until no write is under way.

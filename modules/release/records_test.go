@@ -2,7 +2,9 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -54,7 +56,7 @@ func (f *recordsFixture) restart(t *testing.T) {
 	t.Cleanup(end)
 	f.end = end
 	f.Manager = &Manager{o: Options{Log: zerolog.Nop()}}
-	f.records = newRecords(ctx, f.client.CoreV1().ConfigMaps("ops"), "starling-releases", "ops.starling")
+	f.records = newRecords(ctx, f.client.CoreV1(), "ops", "starling-releases", "ops.starling")
 }
 
 func (f *recordsFixture) writes() int {
@@ -176,6 +178,121 @@ func TestRecordsUnreadable(t *testing.T) {
 		},
 	})
 	if diff := cmp.Diff([]string{"web:apps/web"}, f.installed(t)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// full has the API server refuse objects of more than 1 MiB, and returns the most that it has stored
+// for one write.
+func (f *recordsFixture) full() (most *int) {
+	most = new(int)
+	check := func(a clienttesting.Action) (bool, runtime.Object, error) {
+		size := 0
+		if p, is := a.(clienttesting.PatchAction); is {
+			size = len(p.GetPatch())
+			if there, err := f.client.Tracker().Get(a.GetResource(), "ops", p.GetName()); err == nil {
+				size += there.(interface{ Size() int }).Size()
+			}
+		} else if c, is := a.(clienttesting.CreateAction); is {
+			size = c.GetObject().(interface{ Size() int }).Size()
+		}
+		if size > 1<<20 {
+			return true, nil, errors.New("etcdserver: request is too large")
+		}
+		*most = max(*most, size)
+		return false, nil, nil
+	}
+	for _, verb := range []string{"patch", "create"} {
+		for _, of := range []string{"configmaps", "secrets"} {
+			f.client.PrependReactor(verb, of, check)
+		}
+	}
+	return most
+}
+
+func longRecord(i, size int) record {
+	return record{Ref: Ref{Module: fmt.Sprintf("m%d", i), Namespace: "apps", Name: fmt.Sprintf("m%d", i)}, Unknown: []string{strings.Repeat("x", size)}}
+}
+
+// Thousands of releases fit, a restart finds them all, and a change costs what its part of them costs.
+func TestRecordsOfManyReleases(t *testing.T) {
+	old := map[string]string{}
+	for i := range 200 { // as a version without Secrets has left them, more than one shard takes
+		data, err := json.Marshal(longRecord(i, 2000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old[fmt.Sprintf("apps.m%d", i)] = string(data)
+	}
+	f := newRecordsFixture(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "starling-releases", Namespace: "ops"}, Data: old})
+	f.full()
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := worker; i < 800; i += 8 {
+				if err := f.records.set(t.Context(), longRecord(i, 2001)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f.restart(t)
+	if n := len(f.installed(t)); n != 800 {
+		t.Errorf("%d records", n)
+	}
+	cm, err := f.client.CoreV1().ConfigMaps("ops").Get(t.Context(), "starling-releases", metav1.GetOptions{})
+	if err != nil || len(cm.Data) != 200 {
+		t.Errorf("%d of the records of before are where they were, %v", len(cm.Data), err)
+	}
+	most := f.full()
+	for _, i := range []int{300, 500, 799} {
+		if err := f.records.set(t.Context(), longRecord(i, 2002)); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := f.records.get(t.Context(), longRecord(i, 0).Ref); err != nil || len(rec.Unknown[0]) != 2002 {
+			t.Errorf("%v, %v", rec, err)
+		}
+	}
+	if *most > 2*shardRoom {
+		t.Errorf("one change has the API server store %d bytes", *most)
+	}
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := worker; i < 800; i += 8 {
+				if err := f.records.remove(t.Context(), longRecord(i, 0).Ref); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if f.restart(t); len(f.installed(t)) != 0 {
+		t.Error("records are left")
+	}
+}
+
+// A record without a place is refused with the reason, and others go on.
+func TestARecordThatIsTooLarge(t *testing.T) {
+	f := newRecordsFixture(t)
+	f.full()
+	small := longRecord(1, 100)
+	if err := f.records.set(t.Context(), small); err != nil {
+		t.Fatal(err)
+	}
+	err := f.records.set(t.Context(), longRecord(2, 2<<20))
+	if err == nil || !strings.HasPrefix(err.Error(), "recording a release: its record has 2048 KiB, for which Secret starling-releases-1 has no room") {
+		t.Error(err)
+	}
+	if err := f.records.set(t.Context(), longRecord(3, 100)); err != nil {
+		t.Error(err)
+	}
+	if err := f.records.set(t.Context(), longRecord(1, 2<<20)); err == nil {
+		t.Error("a record grows past its home")
+	}
+	if diff := cmp.Diff([]string{"m1:apps/m1", "m3:apps/m3"}, f.installed(t)); diff != "" {
 		t.Error(diff)
 	}
 }

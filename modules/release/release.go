@@ -37,7 +37,7 @@ type Options struct {
 	Instance string
 	// Namespace is the operator's own; the records are kept there.
 	Namespace string
-	// Name is the instance's name; the records are in ConfigMap "<Name>-releases".
+	// Name is the instance's name; the records are in ConfigMap "<Name>-releases", and Secrets "<Name>-releases-1" and so on.
 	Name string
 	// History is how many revisions of a release are kept; 0 means [DefaultHistory].
 	History int
@@ -148,7 +148,7 @@ func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
-	m.records = newRecords(m.stopped, m.core.ConfigMaps(m.o.Namespace), m.o.Name+"-releases", m.o.Instance)
+	m.records = newRecords(m.stopped, m.core, m.o.Namespace, m.o.Name+"-releases", m.o.Instance)
 	m.glances, m.crds = glances{}, crdMemory{}
 	m.facts.Clear()
 	m.current.Clear()

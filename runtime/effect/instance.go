@@ -69,7 +69,7 @@ func (i Instance) Owns(ref Ref) bool {
 			return true
 		}
 		rest, ours := strings.CutPrefix(ref.Name, i.Name+"-")
-		return here && ours && (rest == "webhooks" || rest == "records" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-"))
+		return here && ours && (rest == "webhooks" || rest == "records" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-") || strings.HasPrefix(rest, "releases-"))
 	case "coordination.k8s.io/Lease":
 		return here && ref.Name == i.Name
 	case "starling.dev/Module":

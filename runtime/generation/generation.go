@@ -125,6 +125,8 @@ type Module struct {
 	// ChartReads are the global values that the chart reads, Reads those and what all
 	// scripts of the module read; nil: all of them.
 	ChartReads, Reads *reads.Reads
+	// ChartExports are those of other modules that the chart may read, see [reads.Exports].
+	ChartExports *reads.Reads
 
 	elsewhere bool // the selector leaves it out
 

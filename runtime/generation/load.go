@@ -139,7 +139,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	}
 	slices.SortFunc(m.Hooks, func(a, b *Hook) int { return cmp.Compare(a.ID, b.ID) })
 	m.schemas = newSchemas(t)
-	m.ChartReads = chartReads(t.Chart)
+	m.ChartReads, m.ChartExports = chartReads(t.Chart)
 	m.joinConversions()
 	m.checkQueues()
 	m.checkSecrets()

@@ -25,15 +25,16 @@ func (l *loader) findReads(m *Module) {
 	m.Reads = all
 }
 
-func chartReads(c *tree.Chart) *reads.Reads {
+func chartReads(c *tree.Chart) (all, exports *reads.Reads) {
 	if c == nil {
-		return &reads.Reads{}
+		return &reads.Reads{}, &reads.Reads{}
 	}
 	files := make(map[string][]byte, len(c.Files))
 	for _, f := range c.Files {
 		files[f.Path] = f.Data
 	}
-	return reads.Chart(files)
+	all = reads.Chart(files)
+	return all, reads.Exports(all, files)
 }
 
 // scriptReads are the reads of one file, which many modules may load.
