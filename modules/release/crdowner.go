@@ -72,7 +72,7 @@ func specFields(live *metav1.PartialObjectMetadata) (out specOwners) {
 		var set struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if f.Subresource != "" || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.Raw, &set) != nil || len(set.Spec) == 0 {
+		if f.Subresource != "" || f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &set) != nil || len(set.Spec) == 0 {
 			continue
 		}
 		_, versions := set.Spec["f:versions"]

@@ -309,7 +309,8 @@ func (r *templateReader) call(name string, args []possible, s *scope) possible {
 	case "upper":
 		return last.each(strings.ToUpper)
 	case "title":
-		return last.each(func(t string) string { return strings.Title(t) }) //nolint:staticcheck // as Helm does
+		//lint:ignore SA1019 deprecated, and that of Helm's function all the same
+		return last.each(strings.Title)
 	case "trimSuffix", "trimPrefix":
 		return last.each(func(t string) string {
 			switch {

@@ -304,7 +304,7 @@ func TestSetAtAFailure(t *testing.T) {
 		}
 		_, err = w.apply(objects...)
 		if text := fmt.Sprint(err); !strings.Contains(text, `(98 of 100 objects of set "children" applied)`) ||
-			strings.Index(text, "m020") < 0 || strings.Index(text, "m021") < strings.Index(text, "m020") {
+			!strings.Contains(text, "m020") || strings.Index(text, "m021") < strings.Index(text, "m020") {
 			t.Errorf("error is %v", err)
 		}
 		w.api.store.FailNext("delete", "ConfigMap", apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")), 2)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +105,7 @@ func TestAPanicBarsOneModule(t *testing.T) {
 			if len(w.gone) > 0 || slices.ContainsFunc(w.released, func(text string) bool { return strings.HasPrefix(text, "web#") }) {
 				t.Errorf("released %v, uninstalled %v", w.released, w.gone)
 			}
-			if want := fmt.Sprint("request 7: "); len(w.said) != 1 || !strings.HasPrefix(w.said[0], want) || strings.HasSuffix(w.said[0], "nil>") {
+			if want := "request 7: "; len(w.said) != 1 || !strings.HasPrefix(w.said[0], want) || strings.HasSuffix(w.said[0], "nil>") {
 				t.Errorf("a request to it: %v", w.said)
 			}
 
