@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -197,9 +198,9 @@ func (b *ConvertBinding) First() starlark.Callable {
 }
 
 // Converted returns a function of Starlark that converts all objects of a request
-// and keeps what comes out in response; when one cannot be converted, of those before it. It takes no arguments. Called
+// and keeps what comes out in response; converted counts them. It takes no arguments. Called
 // this way, the limits of a run are those of the whole request. Of o only the snapshots count.
-func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response) starlark.Callable {
+func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response, converted *atomic.Int64) starlark.Callable {
 	return starlark.NewBuiltin("k8s.convert", func(t *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		group, to, _ := strings.Cut(r.To, "/")
 		if group != b.Group() {
@@ -216,6 +217,7 @@ func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response)
 				return nil, err
 			}
 			response.Objects = append(response.Objects, out)
+			converted.Add(1)
 		}
 		return starlark.None, nil
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,7 +149,7 @@ func convertAll(b *ConvertBinding, to string, objects ...map[string]any) ([]map[
 	var response Response
 	thread := &starlark.Thread{}
 	Attach(thread, &Context{Phase: PhaseConvert, Log: &memoryLog{}})
-	_, err := starlark.Call(thread, b.Converted(&Request{Objects: objects, To: to}, CtxOptions{}, &response), nil, nil)
+	_, err := starlark.Call(thread, b.Converted(&Request{Objects: objects, To: to}, CtxOptions{}, &response, new(atomic.Int64)), nil, nil)
 	return response.Objects, err
 }
 

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -14,11 +15,12 @@ import (
 // for all objects.
 func Convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked func(binding string)) Result {
 	var response builtins.Response
+	var converted atomic.Int64 // a function that does not end is given up, and goes on
 	subject := ""
 	if len(r.Request.Objects) > 0 {
 		subject = effect.RefOf(r.Request.Objects[0]).String()
 	}
-	_, usage, err := r.Host.Call(ctx, b.Converted(r.Request, builtins.CtxOptions{Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked}, &response), nil, script.CallOptions{
+	_, usage, err := r.Host.Call(ctx, b.Converted(r.Request, builtins.CtxOptions{Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked}, &response, &converted), nil, script.CallOptions{
 		Name:    r.Hook.ID,
 		Context: &builtins.Context{Phase: builtins.PhaseConvert, Log: r.Log},
 		Limits:  script.Limits{Wall: r.Hook.Timeout},
@@ -26,7 +28,7 @@ func Convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked f
 		Subject: subject,
 	})
 	if err != nil {
-		if n := len(response.Objects); n < len(r.Request.Objects) {
+		if n := int(converted.Load()); n < len(r.Request.Objects) {
 			err = unconverted(err, r.Request, b, n)
 		}
 		return Result{Usage: usage, Err: err}
