@@ -70,7 +70,8 @@ hook(on = [k8s.convert("lamps.$NS.example.com", {
 func TestConversion(t *testing.T) {
 	t.Parallel()
 	f := lampFixture(t, trees(probe(), map[string]string{
-		"light/module.star": on, "light/crds/lamps.yaml": versionedLamps("v1"), "light/hooks/versions.star": lampConversions,
+		// The definition was there before, made by hand.
+		"light/module.star": "module(enabled = True, adopt = True)\n", "light/crds/lamps.yaml": versionedLamps("v1"), "light/hooks/versions.star": lampConversions,
 	}))
 	role := webhookRole(lampRole(f.ns))
 	role.Hooks[0].Verbs = []string{"get", "create", "patch", "list", "watch"}

@@ -72,7 +72,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 	f.waitState("watcher", status.ModuleFailed, "pods", "watch", who)
 	f.waitState("writer", status.ModuleFailed, "writer/hooks/a.star:3", "services", "patch", f.ns, who)
 	f.waitState("reader", status.ModuleFailed, "reader/hooks/a.star:3", "grant(\"v1\", \"Pod\"")
-	f.waitState("crds", status.ModuleFailed, "customresourcedefinitions", "patch", who)
+	f.waitState("crds", status.ModuleFailed, "customresourcedefinitions", "get", who)
 	f.waitReady()
 	f.probe()
 

@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
 // While the trees of two processes differ, hooks that only the one that leads has answer, whichever of the two the API
@@ -75,8 +78,11 @@ func TestAWebhookThatFailsInAStandby(t *testing.T) {
 	}
 	f.waitCondition(module, "HooksHealthy", "False", "the hook is broken")
 	f.waitCondition(module, "Ready", "True", "the hook is broken")
-	events, err := shared.Client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Module,reason=HookFailed,involvedObject.name=" + module})
-	if err != nil || len(events.Items) != 1 || !strings.Contains(events.Items[0].Message, "the hook is broken") {
-		t.Errorf("Events: %v, %v", events.Items, err)
-	}
+	cluster.Eventually(t, soon, "one Event tells of it", func() error {
+		events, err := shared.Client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Module,reason=HookFailed,involvedObject.name=" + module})
+		if err != nil || len(events.Items) != 1 || !strings.Contains(events.Items[0].Message, "the hook is broken") {
+			return fmt.Errorf("Events: %v, %v", events.Items, err)
+		}
+		return nil
+	})
 }

@@ -17,7 +17,7 @@ func TestRealReleasesAreListed(t *testing.T) {
 	var lists atomic.Int64
 	f.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodGet {
+			if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodGet && strings.Contains(r.URL.Query().Get("labelSelector"), "owner=helm") {
 				lists.Add(1)
 			}
 			return next.RoundTrip(r)
