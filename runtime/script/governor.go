@@ -66,6 +66,8 @@ const (
 	// sampleEvery is how often the heap is looked at while anything runs. At the
 	// sizes that matter a run needs longer than that to double what it holds.
 	sampleEvery = 5 * time.Millisecond
+	// roomEvery is how often a run that waits for room looks for some: each time all garbage is collected.
+	roomEvery = 250 * time.Millisecond
 )
 
 // NewGovernor returns a governor that watches the heap of this process.
@@ -307,7 +309,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 // fits takes the turn, and gives it back for others as long as there is no room for so many bytes beside what they have.
 // It returns false when ctx ended first. With the turn and without the room the run is alone, or has waited long enough.
 func (s *share) fits(ctx context.Context, pause func() (resume func()), more uint64) bool {
-	for waited := time.Duration(0); s.wait(ctx, pause); waited += sampleEvery {
+	for waited := time.Duration(0); s.wait(ctx, pause); waited += roomEvery {
 		s.g.gc()
 		s.base = s.g.sample()
 		if more == 0 || s.base+more <= s.g.hard || waited >= turnFor || s.g.alone() {
@@ -325,7 +327,7 @@ func (s *share) rest(ctx context.Context, pause func() (resume func())) {
 	defer s.paused.Store(false)
 	defer pause()()
 	select {
-	case <-time.After(sampleEvery):
+	case <-time.After(roomEvery):
 	case <-ctx.Done():
 	}
 }
