@@ -151,7 +151,7 @@ func TestLateTreesTellOfTheNewerOne(t *testing.T) {
 		lease := leaseOf(nil)
 		leads := func(p *process, takesOver bool) {
 			lease = leaseOf(lease.Annotations)
-			p.tell(p.mark(lease, takesOver))
+			p.tell(p.mark(lease, takesOver), lease.Annotations[treeAnnotation])
 		}
 		first, second, third := begin("a"), begin("a"), begin("a")
 		see := func(all ...*process) {

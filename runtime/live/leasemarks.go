@@ -245,9 +245,13 @@ func (l *markedLease) write(lease *coordinationv1.Lease, takesOver bool, send fu
 	if text := l.of.marks.carry(); text != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)
 	}
+	led := lease.Annotations[treeAnnotation]
 	lease, err := send(lease)
-	if err == nil {
-		l.of.trees.tell(said)
+	switch {
+	case err == nil:
+		l.of.trees.tell(said, led)
+	case takesOver: // another process may have it: what that one says counts
+		l.of.marks.yield()
 	}
 	return lease, err
 }

@@ -113,7 +113,6 @@ func (t *trees) mark(lease *coordinationv1.Lease, takesOver bool) (own string) {
 		led = own
 	}
 	delete(older, led)
-	t.led = led
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, treeAnnotation, led)
 	delete(lease.Annotations, olderAnnotation)
 	if len(older) > 0 {
@@ -123,11 +122,11 @@ func (t *trees) mark(lease *coordinationv1.Lease, takesOver bool) (own string) {
 	return own
 }
 
-// tell notes that the Lease says which tree is in force here.
-func (t *trees) tell(said string) {
+// tell notes that the Lease says which tree is in force here, and which one is the newest.
+func (t *trees) tell(said, led string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.said = said
+	t.said, t.led = said, led
 }
 
 // told is the own tree, as the Lease says.

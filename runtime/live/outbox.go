@@ -135,6 +135,9 @@ func (b *outbox) take(box *moduleBox, a engine.Send, m engine.Message) bool {
 		}
 		return true
 	}
+	if b.closed && unkept(m) == 0 {
+		return true // the next process that leads sends it
+	}
 	if b.closed || box.waiting >= maxPending || box.bytes+m.Size() > maxPendingBytes {
 		b.done(a.Module, m)
 		return false

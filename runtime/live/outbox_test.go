@@ -257,9 +257,9 @@ func TestAStopLetsFirstTriesEnd(t *testing.T) {
 		if lost, left := p.box.stop(ctx); lost != 2 || left != 1 || p.count("sent") != 6 {
 			t.Errorf("%d lost, %d left, %v sent", lost, left, p.count("sent"))
 		}
-		p.say(newMessage("", "late"))
-		if p.count("dropped") != 1 {
-			t.Error("a message after the stop is taken")
+		p.say(newMessage("", "late"), newKept("late", "", "late"))
+		if p.count("dropped") != 1 || len(p.done) != 0 {
+			t.Errorf("after the stop %v are dropped; it is said of %q that they wait no more", p.count("dropped"), p.done)
 		}
 	})
 }

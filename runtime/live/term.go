@@ -101,14 +101,9 @@ func (d *Driver) seek(t *term, lock resourcelock.Interface) {
 func (d *Driver) renew(cause error) *term {
 	d.releases.Begin()
 	d.writer.Forget()
-	d.drift.Reset()
-	d.outbox.begin()
-	d.metrics.hooks.Clear()
-	d.repairs.Clear()
 	d.marks.yield()
 	d.sight.begin()
 	d.trees.begin()
-	d.clock.begin()
 	d.o.Client.Hold()
 	t := newTerm()
 	t.again = true
@@ -124,6 +119,11 @@ func (d *Driver) enter(t *term) {
 		return
 	}
 	d.inbox.clear()
+	d.drift.Reset() // here, and not in renew: the last step of the engine before may have gone on until now
+	d.outbox.begin()
+	d.metrics.hooks.Clear()
+	d.repairs.Clear()
+	d.clock.begin()
 	t.numbers = d.used
 	d.term.Store(t)
 	d.o.Inputs.Next()
