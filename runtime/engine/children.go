@@ -76,7 +76,7 @@ func (e *Engine) childrenFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
 	e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: h.gen.ID, Err: err})
 	h.failures++
-	next := roundUp(s.Outcome().Next().Sub(e.now)).String()
+	next := roundUp(s.Outcome().Next(r.call().Past.Failures).Sub(e.now)).String()
 	e.do(Note{Level: builtins.LevelError, Module: r.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
 	e.runSucceeded(r, err.Error())
 }
@@ -88,9 +88,9 @@ func (e *Engine) retryAll(h *hook, pause time.Duration) {
 		return
 	}
 	for _, s := range h.subjects.All() {
-		before := s.Outcome().Next()
+		before := s.Outcome().Next(nil)
 		s.Outcome().RetrySoon(pause, "", "")
-		if next := s.Outcome().Next(); !next.Equal(before) {
+		if next := s.Outcome().Next(nil); !next.Equal(before) {
 			e.requeueAt(s, next)
 		}
 	}

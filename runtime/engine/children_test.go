@@ -85,3 +85,54 @@ func TestAChildThatFailsHoldsUpNothingElse(t *testing.T) {
 		t.Errorf("failures %+v, %+v", got, past)
 	}
 }
+
+// failedChild is a world in which a controller could not write a child of x, whose next try is a second away. What
+// the next looks decide is in the world, and whether they fail.
+func failedChild(t *testing.T) (w *world, bad reconcile.ID, fails *error, looks *int) {
+	h := eachHook("a", false)
+	h.Controller = &builtins.ControllerDecl{}
+	w, fails, looks = newWorld(t, mod("web", isOn(), h)), new(error), new(int)
+	w.objects["x"] = Object{Name: "x"}
+	bad = reconcile.ID{Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "bad"}}
+	var effects effect.Effects
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) {
+		*looks++
+		return effects, *fails
+	}
+	w.start()
+	w.advance(time.Minute)
+	effects.Writes = []effect.Write{{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: "x"}, Children: []effect.Write{{Ref: bad.Ref}}}}
+	w.about = []reconcile.Write{{ID: bad, Digest: "1"}}
+	w.actions = []reconcile.Action{{Op: reconcile.OpCreate, ID: bad, Part: "bad"}}
+	w.commitErr, w.fates = errors.New("refused"), []effect.Fate{{Err: "refused"}}
+	w.happens("modified", "x")
+	effects, w.about, w.commitErr, w.fates = effect.Effects{}, nil, nil, nil
+	return w, bad, fails, looks
+}
+
+// A child whose next try is due, and which has to wait for something else by then, has its parent looked at no more
+// than that one look.
+func TestAFailedChildThatWaitsForSomethingElse(t *testing.T) {
+	w, bad, _, looks := failedChild(t)
+	for _, op := range []reconcile.Op{reconcile.OpWait, reconcile.OpHold} {
+		w.actions = []reconcile.Action{{Op: op, ID: bad, Part: "bad", Why: "another part comes first"}}
+		w.happens("modified", "x")
+		before := *looks
+		if w.advance(time.Hour); *looks > before+1 {
+			t.Errorf("%s: %d looks in an hour", op, *looks-before)
+		}
+	}
+}
+
+// A child whose next try is due ends no pause of a function that fails, nor one that fails for good.
+func TestAFailedChildOfAControllerThatFails(t *testing.T) {
+	for most, err := range map[int]error{1: &builtins.FailError{Msg: "no", Permanent: true}, 30: errors.New("too slow")} {
+		w, _, fails, looks := failedChild(t)
+		*fails = err
+		w.happens("modified", "x")
+		before := *looks
+		if w.advance(time.Hour); *looks > before+most {
+			t.Errorf("%v: %d looks in an hour, want %d at most", err, *looks-before, most)
+		}
+	}
+}

@@ -283,7 +283,7 @@ func (e *Engine) nextLook(r *asked) time.Time {
 	if again := e.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
-	if again := r.subject.Outcome().Next(); !again.IsZero() && (next.IsZero() || again.Before(next)) {
+	if again := r.subject.Outcome().Next(r.call().Past.Failures); !again.IsZero() && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
 	if r.module.leaving {

@@ -94,7 +94,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	}
 	for _, h := range m.hooks {
 		for _, s := range h.subjects.Failing() {
-			sooner(s.Outcome().Next())
+			sooner(s.Outcome().Next(nil))
 		}
 	}
 	sooner(m.crds.At)

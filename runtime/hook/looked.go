@@ -85,11 +85,16 @@ func (o *Looked) RetrySoon(pause time.Duration, namespace, name string) {
 	}
 }
 
-// Next is when the first of what has failed is tried again, zero for none.
-func (o *Looked) Next() (at time.Time) {
+// Next is when the first of what has failed is tried again, zero for none. What was due in a look that was told of
+// these failures, and was not tried, waits for what held it up there, and for no time.
+func (o *Looked) Next(told []reconcile.Failure) (at time.Time) {
 	for i := range o.Tried {
-		if next := o.Tried[i].Next; at.IsZero() || next.Before(at) {
-			at = next
+		t := &o.Tried[i]
+		waits := slices.ContainsFunc(told, func(f reconcile.Failure) bool {
+			return f.Due && f.ID.Same(t.ID) && f.Digest == t.Digest && f.Tries == t.Tries
+		})
+		if !waits && (at.IsZero() || t.Next.Before(at)) {
+			at = t.Next
 		}
 	}
 	return at
