@@ -89,6 +89,8 @@ type RunHook struct {
 type Serve struct {
 	Module *generation.Module
 	Hooks  []*generation.Hook
+	// Waits are hooks of which that is not known yet: their webhooks stay as they are.
+	Waits []*generation.Hook
 }
 
 // Respond ends a [Requested].

@@ -56,7 +56,7 @@ type module struct {
 	// incarnation is a number of an action: results of earlier ones count for nothing.
 	incarnation uint64
 	finalizers  *finalizers.Set
-	serves      []*generation.Hook // that answer requests, as the driver knows it; nil: it does not
+	serves      *Serve // which hooks answer requests, as the driver knows it; nil: it does not
 	crds        lane.Task
 	eval        evaluation
 	pass        *releases.Pass

@@ -61,9 +61,9 @@ func (e *Engine) remove(m *module) {
 		e.takeDown(m)
 	}
 	m.incarnation = e.op() // runs of a session count for nothing, too
-	if len(m.serves) > 0 {
-		m.serves = []*generation.Hook{}
-		e.do(Serve{Module: m.gen})
+	if m.serves.any() {
+		m.serves = &Serve{Module: m.gen}
+		e.do(*m.serves)
 	}
 	e.do(Gone{Module: m.name})
 	m.absent(e.now, e.opts.Grace)

@@ -9,7 +9,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
-	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -135,29 +134,39 @@ func (e *Engine) responded(r *asked, err error) {
 // A module whose fate is not known yet keeps the webhooks that it has, and so does one that stays though the tree
 // switches it off.
 func (e *Engine) serve(m *module) {
-	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && len(m.serves) == 0 {
+	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && !m.serves.any() {
 		return
 	}
-	hooks := []*generation.Hook{}
+	next := Serve{Module: m.gen}
 	stays := e.globals.Stays != "" && m.verdict.Do == verdicts.Hold
 	known := m.started || m.verdict.State == status.ModuleOff && !stays || m.verdict.Do == verdicts.Uninstall
 	if m.started && !m.leaving {
 		for _, h := range m.hooks {
-			if !h.answersRequests() {
-				continue
+			switch {
+			case !h.answersRequests() || h.barred != "":
+			case h.watches.Complete():
+				next.Hooks = append(next.Hooks, h.gen)
+			default:
+				next.Waits = append(next.Waits, h.gen)
 			}
-			if !h.watches.Complete() || h.barred != "" {
-				known = known && h.barred != ""
-				continue
-			}
-			hooks = append(hooks, h.gen)
 		}
 	}
-	if !known || m.serves != nil && slices.Equal(hooks, m.serves) {
+	if !known || m.serves.same(next) {
 		return
 	}
-	m.serves = hooks
-	e.do(Serve{Module: m.gen, Hooks: hooks})
+	m.serves = &next
+	e.do(next)
+}
+
+// any says whether hooks answer, or may soon.
+func (s *Serve) any() bool { return s != nil && len(s.Hooks)+len(s.Waits) > 0 }
+
+// same says that there is no news. As long as all hooks wait, as at a start, nothing is known.
+func (s *Serve) same(next Serve) bool {
+	if s == nil {
+		return len(next.Hooks) == 0 && len(next.Waits) > 0
+	}
+	return slices.Equal(s.Hooks, next.Hooks) && slices.Equal(s.Waits, next.Waits)
 }
 
 // answersRequests says whether a binding of the hook takes requests.

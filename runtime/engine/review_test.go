@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
@@ -101,5 +102,41 @@ func TestReviewsOfABarredHook(t *testing.T) {
 	}
 	if _, err := w.reviews[0].Answer(1, w.now, &builtins.Request{Binding: "v"}); !errors.Is(err, ErrNotReady) {
 		t.Error(err)
+	}
+}
+
+// A hook whose snapshots are not complete keeps itself from answering, and no other hook of its module. It is
+// named, for what it has registered stays. A hook that answers goes on when they are not any more.
+func TestAHookWaitsForItsWatchesAlone(t *testing.T) {
+	onReview := builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}
+	onReceive := builtins.Binding{Name: "r", Receive: &builtins.ReceiveBinding{Path: "/a"}}
+	for name, still := range map[string]Input{
+		"it lists":                  nil,
+		"it may not list":           WatchFailed{ID: "web/b#nodes", Reason: "forbidden", Refused: true},
+		"its filter fails":          WatchFailed{ID: "web/b#nodes", Reason: "the filter fails on Node n", Lacks: true},
+		"a required kind is absent": WatchSynced{ID: "web/b#nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := onWatch("nodes")
+			nodes.Watch.Require = true
+			web := mod("web", isOn(), hk("a", onReview), hk("b", nodes, onReview), hk("c", onReceive))
+			w := newWorld(t, web)
+			w.unsynced["web/b#nodes"] = true
+			w.start()
+			if still != nil {
+				w.in(still)
+			}
+			if want := []string{"web: web/a web/c (web/b)"}; !slices.Equal(w.served, want) {
+				t.Errorf("served %q, want %q", w.served, want)
+			}
+			w.served = nil
+			w.in(WatchFailed{ID: "web/b#nodes"})
+			w.in(WatchSynced{ID: "web/b#nodes", Served: true})
+			w.in(WatchFailed{ID: "web/b#nodes", Reason: "the filter fails on Node n", Lacks: true})
+			off(w, "web")
+			if want := []string{"web: web/a web/b web/c", "web: web/a web/c (web/b)", "web:"}; !slices.Equal(w.served, want) {
+				t.Errorf("served %q, want %q", w.served, want)
+			}
+		})
 	}
 }

@@ -246,6 +246,9 @@ func (w *world) carryOut(a Action) Input {
 		for _, h := range a.Hooks {
 			text += " " + h.ID
 		}
+		for _, h := range a.Waits {
+			text += " (" + h.ID + ")"
+		}
 		w.served = append(w.served, text)
 	case Review:
 		w.reviews = append(w.reviews, a)

@@ -81,16 +81,19 @@ func (a *answers) inherit() {
 	}
 }
 
-// serve takes in which hooks of a module answer: of the others it is sure that they do not.
-func (a *answers) serve(module *generation.Module, hooks []*generation.Hook) {
+// serve takes in which hooks of a module answer, and which wait: of the others it is sure that they do not.
+func (a *answers) serve(module *generation.Module, hooks, waits []*generation.Hook) {
 	a.mu.Lock()
-	delete(a.owed, module.Name)
+	if len(waits) == 0 {
+		delete(a.owed, module.Name)
+	}
 	if delete(a.takes, module.Name); len(hooks) > 0 {
 		a.takes[module.Name] = true
 	}
 	a.mu.Unlock()
 	a.settle(func(id string, h *answering) bool {
-		return h.module == module.Name && !slices.ContainsFunc(hooks, func(g *generation.Hook) bool { return g.ID == id })
+		is := func(g *generation.Hook) bool { return g.ID == id }
+		return h.module == module.Name && !slices.ContainsFunc(hooks, is) && !slices.ContainsFunc(waits, is)
 	})
 }
 

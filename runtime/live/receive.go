@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpserver"
 )
 
@@ -38,7 +39,8 @@ func (d *Driver) openReceive(ln *httpserver.Listener) {
 		},
 	})
 	d.receive.Know(d.generation.Load())
-	d.requests.listeners = append(d.requests.listeners, d.receive.Serve)
+	d.requests.listeners = append(d.requests.listeners,
+		func(m *generation.Module, hooks, _ []*generation.Hook) { d.receive.Serve(m, hooks) })
 }
 
 const (

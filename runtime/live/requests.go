@@ -15,7 +15,7 @@ type requests struct {
 	last    uint64
 	waiting map[uint64]chan engine.Respond
 	// listeners are told which hooks take requests.
-	listeners []func(module *generation.Module, hooks []*generation.Hook)
+	listeners []func(module *generation.Module, hooks, waits []*generation.Hook)
 }
 
 func newRequests() *requests { return &requests{waiting: map[uint64]chan engine.Respond{}} }
@@ -69,6 +69,6 @@ func (r *requests) respond(a engine.Respond) {
 // serve tells the servers which hooks of a module take requests now.
 func (r *requests) serve(a engine.Serve) {
 	for _, listener := range r.listeners {
-		listener(a.Module, a.Hooks)
+		listener(a.Module, a.Hooks, a.Waits)
 	}
 }

@@ -245,9 +245,13 @@ func TestAnswersOutliveTheStandby(t *testing.T) {
 	}{
 		{"nothing is known yet", func(a *answers) { a.review(says("it starts")) }, "it answers"},
 		{"it answers", func(a *answers) { a.review(says("it starts")); a.review(says("")); a.review(says("off")) }, "off"},
-		{"it is off", func(a *answers) { a.review(says("off")); a.serve(web, nil) }, "off"},
-		{"others are off", func(a *answers) { a.review(says("it starts")); a.serve(&generation.Module{Name: "shop"}, nil) }, "it answers"},
-		{"it is served", func(a *answers) { a.review(says("it starts")); a.serve(web, []*generation.Hook{hook}) }, "it answers"},
+		{"it is off", func(a *answers) { a.review(says("off")); a.serve(web, nil, nil) }, "off"},
+		{"others are off", func(a *answers) { a.review(says("it starts")); a.serve(&generation.Module{Name: "shop"}, nil, nil) }, "it answers"},
+		{"it is served", func(a *answers) { a.review(says("it starts")); a.serve(web, []*generation.Hook{hook}, nil) }, "it answers"},
+		{"it waits, and others answer", func(a *answers) {
+			a.review(says("it lists"))
+			a.serve(web, []*generation.Hook{{HookDecl: &builtins.HookDecl{ID: "web/other"}, Module: "web"}}, []*generation.Hook{hook})
+		}, "it answers"},
 		{"all is settled", func(a *answers) { a.review(says("it starts")); a.settle(all) }, "it starts"},
 		{"the hook is not there", func(a *answers) { a.settle(all) }, "nothing"},
 	} {

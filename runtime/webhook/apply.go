@@ -218,5 +218,5 @@ func (m *Manager) removable(ref effect.Ref, module string, w want) bool {
 	if in {
 		return known
 	}
-	return len(decided) > 0 && !slices.Contains(m.gen.Load().Tree.Hollow, module)
+	return len(decided) > 0 && !slices.Contains(w.gen.Tree.Hollow, module)
 }

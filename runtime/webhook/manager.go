@@ -80,6 +80,8 @@ type Manager struct {
 	// served are the hooks that take requests now, by module. A module of which
 	// nothing was said yet is not in it.
 	served map[string][]*generation.Hook
+	// waits are hooks of which that is not known yet, though it is of others of their module.
+	waits map[string][]*generation.Hook
 	// inherited are modules of which that was said before this manager led: they are answered, and their
 	// registrations stay as they are.
 	inherited map[string]bool
@@ -131,7 +133,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
-		served: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
+		served: map[string][]*generation.Hook{}, waits: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
 	}
 	m.server.checkModule, m.server.lacks = o.CheckModule, m.Wake
 	if names := o.Reach.names(o.Namespace); o.Leader != nil && len(names) > 0 {
@@ -165,11 +167,16 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Serve says which hooks of a module take requests from now on, in place of those
-// before. It does not block.
-func (m *Manager) Serve(module *generation.Module, hooks []*generation.Hook) {
+// Serve says which hooks of a module take requests from now on, in place of those before, and of which
+// that is not known yet: what these have registered stays as it is. It does not block.
+func (m *Manager) Serve(module *generation.Module, hooks, waits []*generation.Hook) {
 	m.mu.Lock()
-	m.served[module.Name] = hooks
+	for _, h := range m.served[module.Name] {
+		if slices.ContainsFunc(waits, func(other *generation.Hook) bool { return other.ID == h.ID }) {
+			hooks = append(slices.Clip(hooks), h)
+		}
+	}
+	m.served[module.Name], m.waits[module.Name] = hooks, waits
 	delete(m.inherited, module.Name)
 	m.mu.Unlock()
 	m.Wake()
@@ -186,6 +193,7 @@ func (m *Manager) Use(g *generation.Generation) {
 	for name := range m.served {
 		if g.Modules[name] == nil && (g.Global == nil || g.Global.Name != name) {
 			delete(m.served, name)
+			delete(m.waits, name)
 		}
 	}
 	m.mu.Unlock()
@@ -221,6 +229,10 @@ func (s sink) Failed(id string, err error, _ bool) {
 	}
 	if s.m.broken[id] != err.Error() {
 		s.m.broken[id] = err.Error()
+		if id == watchDefinitions { // each conversion tells of it
+			s.m.Wake()
+			return
+		}
 		s.m.o.Log.Error().Msg("webhooks: " + err.Error())
 	}
 }
@@ -236,7 +248,7 @@ func (m *Manager) Run(ctx context.Context) {
 	swept := false
 	for ctx.Err() == nil {
 		var next time.Time
-		bindings := m.bindings()
+		bindings := bindingsOf(m.gen.Load())
 		leads := m.leads.Load()
 		switch {
 		case leads == nil:
@@ -289,6 +301,7 @@ func (m *Manager) watch(bindings []bound) {
 	m.watches.Stop(watchDefinitions)
 	m.mu.Lock()
 	m.synced[watchDefinitions] = false
+	delete(m.broken, watchDefinitions)
 	m.mu.Unlock()
 	if len(crds) > 0 {
 		m.watches.Start(watch.Spec{ID: watchDefinitions, APIVersion: definitions, Kind: kindDefinition, Names: crds, Filter: conversionOnly})
@@ -316,9 +329,6 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		m.ready.Store(true)
 		return now.Add(time.Hour)
 	}
-	if !want.synced {
-		return now.Add(time.Hour) // a watch wakes us
-	}
 	if len(want.all) > 0 || want.converting || m.o.Always || m.running {
 		m.server.setRoutes(want.routes)
 		if err := m.serve(ctx, now); m.tell("serve", err) != nil {
@@ -326,6 +336,9 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		}
 	}
 	m.ready.Store(true)
+	if !want.synced { // a watch wakes us
+		return m.certificatesDue(now)
+	}
 	waiting, err := m.reconcile(ctx, want)
 	if err != nil {
 		return m.again(now)
@@ -336,14 +349,19 @@ func (m *Manager) step(ctx context.Context) time.Time {
 		m.certs.next = now // the next step of a rotation may be due
 		return now
 	}
-	next := now.Add(time.Hour)
-	if m.running {
-		next = m.certs.next
-	}
+	next := m.certificatesDue(now)
 	if waiting && next.Sub(now) > lookForKind {
 		next = now.Add(lookForKind)
 	}
 	return next
+}
+
+// certificatesDue is when something of the certificates falls due.
+func (m *Manager) certificatesDue(now time.Time) time.Time {
+	if m.running {
+		return m.certs.next
+	}
+	return now.Add(time.Hour)
 }
 
 // again is when to try again after an error.

@@ -148,9 +148,9 @@ func (w *world) run(change ...func(*Options)) {
 func (w *world) serve(module string, on bool) {
 	m := w.gen.Modules[module]
 	if on {
-		w.manager.Serve(m, m.Hooks)
+		w.manager.Serve(m, m.Hooks, nil)
 	} else {
-		w.manager.Serve(m, nil)
+		w.manager.Serve(m, nil, nil)
 	}
 }
 

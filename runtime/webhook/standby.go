@@ -49,9 +49,6 @@ func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 	}
 	m.watch(bindings)
 	want := m.wanted()
-	if !want.synced {
-		return now.Add(time.Hour) // a watch wakes us
-	}
 	m.server.setRoutes(want.routes)
 	waiting := m.server.waiting.Load() > 0
 	switch soon := m.looked.Add(lookSoon); {
@@ -96,9 +93,12 @@ func (m *Manager) look(ctx context.Context, now time.Time) (certificates, error)
 	return m.source.look(ctx, now, m.published != nil && bytes.Equal(m.published, m.certs.bundle))
 }
 
-// registered says whether the API server is told to ask this instance.
+// registered says whether the API server is told to ask this instance, or may be.
 func (m *Manager) registered() bool {
-	if len(m.watches.Snapshot(watchValidating))+len(m.watches.Snapshot(watchMutating)) > 0 {
+	m.mu.Lock()
+	known := m.synced[watchValidating] && m.synced[watchMutating] && (m.synced[watchDefinitions] || len(m.converted) == 0)
+	m.mu.Unlock()
+	if !known || len(m.watches.Snapshot(watchValidating))+len(m.watches.Snapshot(watchMutating)) > 0 {
 		return true
 	}
 	for _, v := range m.watches.Snapshot(watchDefinitions) {

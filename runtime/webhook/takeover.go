@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -38,13 +39,19 @@ func (m *Manager) conversions(ctx context.Context, w want, s shape) (out []seen)
 			served[b.binding.Convert.CRD] = true
 		}
 	}
-	for _, b := range m.bindings() {
+	m.mu.Lock()
+	broken := m.broken[watchDefinitions]
+	m.mu.Unlock()
+	for _, b := range bindingsOf(w.gen) {
 		if b.binding.Convert == nil {
 			continue
 		}
 		name := b.binding.Convert.CRD
-		if has := live[name]; has != nil && (served[name] || has["instance"] == m.o.Instance) { // else a watch wakes us when it comes
+		switch has := live[name]; {
+		case has != nil && (served[name] || has["instance"] == m.o.Instance):
 			out = append(out, seen{kindDefinition + " " + name, b.hook.ID, m.convert(ctx, b, s, has)})
+		case has == nil && served[name] && broken != "": // else a watch wakes us when it comes
+			out = append(out, seen{kindDefinition + " " + name, b.hook.ID, errors.New(broken)})
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"slices"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -19,10 +21,10 @@ func (b bound) ref(instance string) effect.Ref {
 	return effect.Ref{APIVersion: registration, Kind: kindOf(b.binding), Name: objectName(instance, b.hook, b.binding)}
 }
 
-// bindings are all those of the tree, of modules that are off, too.
-func (m *Manager) bindings() []bound {
+// bindingsOf are all those of a tree, of modules that are off, too.
+func bindingsOf(g *generation.Generation) []bound {
 	var out []bound
-	for _, mod := range m.gen.Load().All() {
+	for _, mod := range g.All() {
 		out = append(out, boundOf(mod, mod.Hooks)...)
 	}
 	return out
@@ -42,8 +44,12 @@ func boundOf(mod *generation.Module, hooks []*generation.Hook) []bound {
 
 // want is what there should be.
 type want struct {
+	// gen is the tree that says so.
+	gen *generation.Generation
+	// synced: it is known what is registered.
 	synced bool
-	// all are the bindings that must be registered now, names the objects that they are registered by.
+	// all are the bindings that must be registered now, names the objects that they are registered by, those of
+	// hooks that wait, too.
 	all   []bound
 	names map[effect.Ref]bool
 	// modules: Module objects are reviewed.
@@ -61,30 +67,30 @@ type want struct {
 func (m *Manager) wanted() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := want{synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{},
+	w := want{gen: m.gen.Load(), synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{},
 		keeps: m.keeps, owns: map[string]bool{}, names: map[effect.Ref]bool{}}
-	for _, b := range m.bindings() {
+	for _, b := range bindingsOf(w.gen) {
 		w.owns[objectName(m.o.Instance, b.hook, b.binding)] = true
 		if b.binding.Convert != nil {
 			w.converting = true
-			w.synced = w.synced && m.synced[watchDefinitions]
 			// A conversion depends on nothing but its functions. Objects must be
 			// readable while a module is off, too.
 			routesOf(b.hook, false, true, w.routes)
 		}
 	}
-	for _, mod := range m.gen.Load().All() {
+	var waits []bound
+	for _, mod := range w.gen.All() {
 		hooks, served := m.served[mod.Name]
 		served = served && !m.inherited[mod.Name]
 		w.decided[mod.Name] = mod.Err == nil && (served || len(boundOf(mod, mod.Hooks)) == 0)
 		if served {
-			w.all = append(w.all, boundOf(mod, hooks)...)
+			w.all, waits = append(w.all, boundOf(mod, hooks)...), append(waits, boundOf(mod, m.waits[mod.Name])...)
 		}
 		for _, h := range hooks {
 			routesOf(h, true, true, w.routes)
 		}
 	}
-	for _, b := range w.all {
+	for _, b := range slices.Concat(w.all, waits) {
 		if b.binding.Admission != nil {
 			w.names[b.ref(m.o.Instance)] = true
 		}
