@@ -145,7 +145,7 @@ func (m *mortals) spared(keys []string) map[string]bool {
 }
 
 // freeLease does what time does after a crash.
-func (m *mortals) freeLease() {
+func (m *world) freeLease() {
 	m.t.Helper()
 	if err := m.cluster.Client.CoordinationV1().Leases(m.ns).Delete(m.t.Context(), "starling", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		m.t.Fatal(err)

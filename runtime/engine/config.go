@@ -19,10 +19,39 @@ func (e *Engine) handleConfig(in Config) {
 	}
 }
 
-// applyConfig makes it count, as far as it passes.
+// applyConfig has it kept, as far as it passes.
 func (e *Engine) applyConfig() {
+	e.touchMoving()
+	keeps, questions := e.config.Apply(e.configSections())
+	for _, q := range questions {
+		e.ask(e.modules[q.Module], CheckSettings{Op: e.op(), Module: e.modules[q.Module].gen, Question: q.ID, Old: q.Old, New: q.New})
+	}
+	if keeps {
+		e.keepConfig()
+	}
+	e.touchMoving()
+	e.touch(e.global) // which keeps it
+	e.countConfig()
+}
+
+// touchMoving has those modules looked at that wait until their config is kept, or wait no more.
+func (e *Engine) touchMoving() {
+	for _, m := range e.everyone() {
+		if e.config.Moves(m.name) {
+			e.touch(m)
+		}
+	}
+}
+
+// countConfig makes it count once it is kept: else a process that takes over would go by another config than what was
+// made by this one. A standby keeps nothing, and makes nothing.
+func (e *Engine) countConfig() {
+	if !e.global.store.Kept(userconfig.IsKey) && !e.standsBy() && !e.global.barred() {
+		return
+	}
+	e.touchMoving()
 	before := e.config.Accepted().Policies
-	out := e.config.Apply(e.configSections())
+	out := e.config.Count()
 	switch held := "what it said last stays in force"; {
 	case !out.Lost:
 	case e.config.State() == ConfigUnreadable:
@@ -30,14 +59,10 @@ func (e *Engine) applyConfig() {
 	case e.config.Held():
 		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" is gone: "+held+"; create it again, empty to go back to the defaults")
 	}
-	for _, q := range out.Questions {
-		e.ask(e.modules[q.Module], CheckSettings{Op: e.op(), Module: e.modules[q.Module].gen, Question: q.ID, Old: q.Old, New: q.New})
-	}
 	for _, p := range out.Problems {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Config: true, Message: p.Text + "; " + p.Outcome})
 	}
 	if len(out.Moved) > 0 {
-		e.keepConfig()
 		e.applySections()
 	}
 	for _, name := range out.Moved {
@@ -53,7 +78,6 @@ func (e *Engine) applyConfig() {
 	if slices.Contains(out.Moved, globalName) && e.standings.Begun() {
 		e.queueStage(e.global, builtins.StageBeforeAll, true)
 	}
-	e.touch(e.global) // which keeps it
 	if out.All {
 		e.touchAll()
 	}
@@ -89,7 +113,7 @@ func (in SettingsChecked) against() string {
 	return in.Against
 }
 
-// keepConfig keeps the config that is in force.
+// keepConfig keeps the config that comes into force.
 func (e *Engine) keepConfig() {
 	parts, store := e.config.Keep(), e.global.store
 	for key := range store.All() {

@@ -20,6 +20,15 @@ func (e *Engine) noteOrder() {
 	e.touch(e.global)
 }
 
+func isOrder(key string) bool { return key == orderKey }
+
+// unkept says that something has to be kept before any more of a module is done: its config, for a tree that has just
+// come must not meet the section of before, and its place, without which another process would take it away out of
+// order.
+func (e *Engine) unkept(m *module) bool {
+	return e.config.Moves(m.name) || m != e.global && !m.there() && !e.global.store.Kept(isOrder) && !e.global.barred()
+}
+
 // there says whether something of the module is in the cluster that goes with it.
 func (m *module) there() bool { return m.pass.Installed() || m.sets.Any() || m.store.Has(upKey) }
 

@@ -17,7 +17,7 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		Paused:      e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
 		Switch:      e.resolveSwitch(m),
 		Enabled:     m.answer(),
-		ConfigKnown: e.config.Known() && (m.started || m.verdict.Is != verdicts.Undecided || !e.config.Asking(m.name)),
+		ConfigKnown: e.config.Known() && (m.started || m.decided() || !e.config.Asking(m.name) && !e.config.Moves(m.name)),
 		Global:      e.globals,
 
 		Renamed:        e.renamed(m),
@@ -33,6 +33,9 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 	}
 	return f
 }
+
+// decided says that a module of the tree was on or off before, or is asked.
+func (m *module) decided() bool { return m.verdict.Is != verdicts.Undecided || m.verdict.Asks }
 
 // goneness says how far a module that is not in the tree is on its way out.
 func (e *Engine) goneness(m *module) verdicts.Gone {

@@ -243,9 +243,11 @@ func (e *Engine) step(m *module) {
 	m.noteUp()
 	e.forgetGone(m)
 	e.save(m)
-	e.advance(m)
-	e.repair(m)
-	e.dispatch(m)
+	if !e.unkept(m) {
+		e.advance(m)
+		e.repair(m)
+		e.dispatch(m)
+	}
 	e.publishReviews(m)
 	e.serve(m)
 	e.show(m)

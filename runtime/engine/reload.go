@@ -86,6 +86,7 @@ func (e *Engine) reload(in Reload) {
 	e.lookAtFolders()
 	e.noteOrder()
 	e.touchAll()
+	e.config.Anew()
 	e.applyConfig()
 }
 

@@ -59,7 +59,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 func (e *Engine) saved(a asked, in Saved) {
 	save := a.action.(Save)
 	m, runs, err := a.module, save.Runs, in.Err
-	away := m.store.Away()
+	away, placed := m.store.Away(), m.store.Kept(isOrder)
 	failed := m.store.End(e.now, err, e.opts.Jitter)
 	if away && err == nil {
 		e.back()
@@ -83,6 +83,11 @@ func (e *Engine) saved(a asked, in Saved) {
 		default:
 			m.store.Count(change)
 			e.runCommitted(r)
+		}
+	}
+	if m == e.global && err == nil {
+		if e.countConfig(); !placed && m.store.Kept(isOrder) {
+			e.touchAll()
 		}
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so

@@ -86,6 +86,18 @@ func (s *Store) Stands(key string) bool {
 	return s.Has(key) && !s.unsaved[key] && !s.writing[key]
 }
 
+// Kept says whether all that counts at such keys is sure to stand in the Secrets, and nothing else.
+func (s *Store) Kept(such func(key string) bool) bool {
+	for _, keys := range []map[string]bool{s.unsaved, s.writing} {
+		for key := range keys {
+			if such(key) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Writing says whether a write is under way.
 func (s *Store) Writing() bool { return s.writing != nil }
 

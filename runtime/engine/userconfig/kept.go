@@ -44,6 +44,7 @@ func sizeOf(section map[string]any) int {
 // Keep is what has to be kept of the config, by key.
 func (c *Config) Keep() map[string][]byte {
 	out := map[string][]byte{}
+	c = c.newest()
 	put := func(key string, part any) {
 		out[key], _ = json.Marshal(part) // it came from YAML: it can be written
 	}
@@ -97,6 +98,9 @@ func (c *Config) Adopt(kept map[string][]byte) (broken []string) {
 		case key == objectsKey:
 			read(key, &c.origins)
 		}
+	}
+	if c.next != nil {
+		c.next.accepted, c.next.origins = c.accepted, c.origins
 	}
 	return broken
 }

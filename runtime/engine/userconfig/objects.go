@@ -206,10 +206,10 @@ func (c *Config) objectOf(module string, part origin) string {
 
 // Generation is the metadata.generation of the Module object that counts; 0 without one.
 func (c *Config) Generation(module string) int64 {
-	if c.applied == nil {
+	if c.seen == nil {
 		return 0
 	}
-	return c.applied.Objects[module].Generation
+	return c.seen.Objects[module].Generation
 }
 
 // Spec is what is in force of a module by its Module object, as its spec has it; nil: nothing.

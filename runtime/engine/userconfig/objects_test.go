@@ -21,7 +21,7 @@ func (c *Config) with(state State, data map[string]string, objects State, web *O
 		}
 	}
 	c.See(in)
-	return c.Apply(sections())
+	return c.count(sections())
 }
 
 func (c *Config) force() string {

@@ -63,33 +63,25 @@ func idOf(code string, sections ...map[string]any) string {
 
 // Asking says whether a module has not answered the question about its section yet.
 func (c *Config) Asking(module string) bool {
-	q, asked := c.questions[module]
+	q, asked := c.newest().questions[module]
 	return asked && q.answer == nil
 }
 
 // Answer takes in why a section must not be in force, or "". It says whether [Config.Apply] is due: an answer
 // to an earlier question counts for nothing.
 func (c *Config) Answer(module, id, why string) bool {
-	if !c.Asking(module) || c.questions[module].id != id {
+	if !c.Asking(module) || c.newest().questions[module].id != id {
 		return false
 	}
-	c.questions[module] = question{id, &why}
-	c.readAnew()
+	c.draft().questions[module] = question{id, &why}
 	return true
 }
 
 // Again has a module asked once more about a section that it has refused. It says whether [Config.Apply] is due.
 func (c *Config) Again(module string) bool {
-	if _, asked := c.questions[module]; !asked || c.Asking(module) {
+	if _, asked := c.newest().questions[module]; !asked || c.Asking(module) {
 		return false
 	}
-	delete(c.questions, module)
-	c.readAnew()
+	delete(c.draft().questions, module)
 	return true
-}
-
-// readAnew has the next Apply read what is not in force: with the same input as before it would read all.
-func (c *Config) readAnew() {
-	seen := *c.seen
-	c.seen = &seen
 }

@@ -24,11 +24,12 @@ func (c *Config) again(t *testing.T) (Question, Outcome) {
 	t.Helper()
 	all := sections()
 	all[1].Asks = "code"
-	out := c.Apply(all)
-	if len(out.Questions) > 1 {
-		t.Errorf("questions %+v", out.Questions)
+	_, questions := c.Apply(all)
+	if len(questions) > 1 {
+		t.Errorf("questions %+v", questions)
 	}
-	for _, q := range out.Questions {
+	out := c.Count()
+	for _, q := range questions {
 		return q, out
 	}
 	return Question{}, out
@@ -115,11 +116,14 @@ func TestOnlyWhatPassesIsAsked(t *testing.T) {
 	c.again(t)
 	all := sections()
 	all[1].Asks = "other code"
-	if out := c.Apply(all); len(out.Questions) != 1 {
-		t.Errorf("questions %+v", out.Questions)
+	c.Anew()
+	if _, questions := c.Apply(all); len(questions) != 1 {
+		t.Errorf("questions %+v", questions)
 	}
 	all[1].Asks = ""
-	if out := c.Apply(all); len(out.Questions) > 0 || c.Asking("web") || c.force() != "1" {
-		t.Errorf("without code: questions %+v, in force %s", out.Questions, c.force())
+	c.Anew()
+	_, questions := c.Apply(all)
+	if c.Count(); len(questions) > 0 || c.Asking("web") || c.force() != "1" {
+		t.Errorf("without code: questions %+v, in force %s", questions, c.force())
 	}
 }

@@ -53,13 +53,14 @@ type Options struct {
 type Config struct {
 	o        Options
 	seen     *Input // nil: none yet
-	applied  *Input // by the last Apply; nil: none yet
-	view     *view  // that of the last Apply; nil: none yet
+	view     *view  // that of the last Apply; nil: none yet, or all are read anew
 	accepted values.Config
 	origins  map[string]origin // of what is accepted, by module
 	problems map[string][]values.ConfigProblem
 	// questions are those of sections that are not in force, by module.
 	questions map[string]question
+	// next is in force once it is kept, see [Config.Count]: a process that takes over goes by what is kept.
+	next *Config
 }
 
 // New returns a config of which nothing is known.
@@ -67,21 +68,28 @@ func New(o Options) *Config {
 	return &Config{o: o, problems: map[string][]values.ConfigProblem{}, questions: map[string]question{}}
 }
 
-// See takes over what the ConfigMap and the Module objects are now. Apply makes it count.
+// See takes over what the ConfigMap and the Module objects are now. Apply looks at it.
 func (c *Config) See(in Input) {
 	in.Data, in.Objects = maps.Clone(in.Data), maps.Clone(in.Objects) // the next one is compared with it
-	c.seen = &in
+	d := c.draft()
+	if d.seen == nil || d.seen.State != in.State {
+		d.view = nil
+	}
+	d.seen = &in
 }
 
-// Known says whether the ConfigMap was looked at.
+// Anew has the next Apply read all sections: they are others.
+func (c *Config) Anew() { c.draft().view = nil }
+
+// Known says whether the ConfigMap was looked at, and what it says is kept.
 func (c *Config) Known() bool { return c.seen != nil }
 
-// State is that of the last Apply; empty before the first.
+// State is what is known of the ConfigMap; empty before anything is.
 func (c *Config) State() State {
-	if c.applied == nil {
+	if c.seen == nil {
 		return ""
 	}
-	return c.applied.State
+	return c.seen.State
 }
 
 // Reason says why the ConfigMap is unreadable, or "".
@@ -152,52 +160,23 @@ type Section struct {
 	Asks string
 }
 
-// Outcome is what [Config.Apply] has changed.
-type Outcome struct {
-	// All modules may be concerned: it was read for the first time, is there again, it is
-	// missing or unreadable, or somebody begins or ends a pause.
-	All bool
-	// Moved are the modules of which another section or switch is in force, "global" among
-	// them, sorted.
-	Moved []string
-	// Lost: the ConfigMap was there the last time, or nothing was known of it, and it is
-	// missing or unreadable now.
-	Lost bool
-	// Problems are new.
-	Problems []values.ConfigProblem
-	// Questions have to be asked.
-	Questions []Question
-}
-
-// Apply makes what the ConfigMap and the Module objects say count, as far as it passes. Sections are
-// those of all modules, that of the global values first. With the same input as before they are others.
-func (c *Config) Apply(sections []Section) Outcome {
-	if c.seen == nil {
-		return Outcome{}
+// Apply finds what the ConfigMap and the Module objects say, as far as it passes. Sections are those of all
+// modules, that of the global values first; where they are not those of the last Apply, Anew goes before. It
+// returns whether [Config.Keep] differs, and questions that have to be asked. Count makes it count.
+func (c *Config) Apply(sections []Section) (keeps bool, questions []Question) {
+	d := c.draft()
+	if d.seen == nil || d.seen.State != Present && d.seen.ObjectsState == "" && len(d.origins) == 0 {
+		return false, nil
 	}
-	before, state := c.applied, c.State()
-	c.applied = c.seen
-	out := Outcome{Lost: c.seen.State != Present && state != c.seen.State}
-	if c.seen.State != Present && c.seen.ObjectsState == "" && len(c.origins) == 0 {
-		out.All = true // even as before: why may be new
-		return out
-	}
-	last := c.view
-	if before == c.seen || state != c.seen.State {
-		last = nil
-	}
+	last := d.view
 	var origins map[string]origin
-	c.view, origins = c.compose(sections)
-	next, problems, questions := c.read(sections, last)
-	out.Questions = questions
-	out.Problems = added(problems, c.problems)
-	out.Moved = moved(next, c.accepted, origins, c.origins)
-	out.All = state != c.seen.State || c.seen.State == Unreadable || !samePauses(origins, c.origins) || !maps.EqualFunc(next.Policies, c.accepted.Policies, samePause)
-	c.problems, c.origins = problems, origins
-	if len(out.Moved) > 0 {
-		c.accepted = next
+	d.view, origins = d.compose(sections)
+	next, problems, questions := d.read(sections, last)
+	keeps = len(moved(next, d.accepted, origins, d.origins)) > 0
+	if d.problems, d.origins = problems, origins; keeps {
+		d.accepted = next
 	}
-	return out
+	return keeps, questions
 }
 
 // read reads what there is. A section that does not pass is as it is now. So is one that has passed
@@ -283,6 +262,9 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 				c.stay(&next, s.Name)
 			}
 		}
+		if same(section, last) {
+			section = last // see Moves
+		}
 		switch {
 		case s.Global:
 			next.Global = section
@@ -308,7 +290,10 @@ func (c *Config) stay(next *values.Config, name string) {
 
 // Drop takes away what is in force for a module that is gone for good. It says whether there was
 // something.
-func (c *Config) Drop(name string) bool {
+func (c *Config) Drop(name string) (was bool) {
+	if c.next != nil {
+		was = c.next.Drop(name)
+	}
 	_, section := c.accepted.Sections[name]
 	_, enabled := c.accepted.Enabled[name]
 	_, policy := c.accepted.Policies[name]
@@ -320,7 +305,7 @@ func (c *Config) Drop(name string) bool {
 	c.origins = maps.Clone(c.origins)
 	delete(c.origins, name)
 	delete(c.questions, name)
-	return section || enabled || policy
+	return was || section || enabled || policy
 }
 
 func samePause(a, b values.Policy) bool { return a.Paused == b.Paused }
@@ -379,17 +364,25 @@ func moved(a, b values.Config, from, was map[string]origin) (names []string) {
 	names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(from)), maps.Keys(was))
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) &&
-			reflect.DeepEqual(a.Switch(name), b.Switch(name)) && a.Policies[name] == b.Policies[name] && from[name] == was[name]
+		return name != values.GlobalKey && same(a.Sections[name], b.Sections[name]) && !alone(name, a, b, from, was)
 	})
+}
+
+// alone says whether two configs do not say the same of a module beside its section.
+func alone(name string, a, b values.Config, from, was map[string]origin) bool {
+	return !reflect.DeepEqual(a.Switch(name), b.Switch(name)) || a.Policies[name] != b.Policies[name] || from[name] != was[name]
 }
 
 // same compares what would be kept of two sections.
 func same(a, b map[string]any) bool {
-	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() {
+	if identical(a, b) {
 		return true
 	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+func identical(a, b map[string]any) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

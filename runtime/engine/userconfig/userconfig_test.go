@@ -36,7 +36,13 @@ func (c *Config) take(state State, data ...string) Outcome {
 		in.Data[key] = text
 	}
 	c.See(in)
-	return c.Apply(sections())
+	return c.count(sections())
+}
+
+// count has what is said kept at once.
+func (c *Config) count(all []Section) Outcome {
+	c.Apply(all)
+	return c.Count()
 }
 
 func TestWhatDoesNotPassStaysAsItWas(t *testing.T) {
@@ -87,7 +93,7 @@ func TestPoliciesStayAndMove(t *testing.T) {
 
 func TestAConfigThatIsGoneStaysInForce(t *testing.T) {
 	c := newConfig()
-	if c.Known() || len(c.Apply(sections()).Moved) > 0 {
+	if c.Known() || len(c.count(sections()).Moved) > 0 {
 		t.Error("something counts before anything is known")
 	}
 	c.take(Present, "web=x: 1")
@@ -178,7 +184,8 @@ func TestOnlyWhatDiffersIsRead(t *testing.T) {
 			t.Errorf("%d: read %q, want %q", i, read, tt.want)
 		}
 	}
-	if read = ""; len(c.Apply(sections()).Moved) > 0 || read == "" {
+	c.Anew()
+	if read = ""; len(c.count(sections()).Moved) > 0 || read == "" {
 		t.Errorf("with other modules: read %q", read)
 	}
 	if read = ""; c.take(Missing).All && c.take(Present, "web=x: 1", "global=x: 3").All && read == "" {
@@ -203,7 +210,7 @@ func TestWhatIsNotReadAgainIsInForce(t *testing.T) {
 			if r.IntN(8) == 0 {
 				state, data = Missing, nil
 			}
-			all.applied = nil
+			all.Anew()
 			c.take(state, data...)
 			all.take(state, data...)
 			if diff := cmp.Diff(all.Accepted(), c.Accepted()) + cmp.Diff(all.Problems(), c.Problems()); diff != "" {
@@ -220,12 +227,52 @@ func TestTheSectionOfAModuleThatIsGoneStays(t *testing.T) {
 	c.take(Present, "web=x: 1", "webEnabled=true")
 	gone := append(sections()[:1], Section{Name: "web", Key: "web", Gone: true})
 	c.See(Input{State: Present, Data: map[string]string{"web": "bad: true"}})
-	c.Apply(gone)
+	c.count(gone)
 	a := c.Accepted()
 	if a.Sections["web"]["x"] != int64(1) || !a.Enabled["web"] {
 		t.Errorf("in force is %+v", a)
 	}
 	if !c.Drop("web") || c.Drop("web") || len(c.Accepted().Sections)+len(c.Accepted().Enabled) > 0 || !a.Enabled["web"] {
 		t.Errorf("in force is %+v", c.Accepted())
+	}
+}
+
+// A config that passes counts once it is kept. Until then the next one is compared with it, and a section that does
+// not pass stays as it was in it.
+func TestADraftCountsOnceItIsKept(t *testing.T) {
+	c := newConfig()
+	say := func(data map[string]string) (keeps bool) {
+		c.See(Input{State: Present, Data: data})
+		keeps, _ = c.Apply(sections())
+		return keeps
+	}
+	if !say(map[string]string{"web": "x: 1"}) || c.Known() || c.State() != "" || len(c.Accepted().Sections) > 0 {
+		t.Errorf("it counts before it is kept: %+v", c.Accepted())
+	}
+	if !c.Moves("web") || c.Moves("shop") || string(c.Keep()[sectionKey+"web"]) != `{"x":1}` {
+		t.Errorf("moves %t, %t; keeps %s", c.Moves("web"), c.Moves("shop"), c.Keep())
+	}
+	if say(map[string]string{"web": "bad: true"}) || string(c.Keep()[sectionKey+"web"]) != `{"x":1}` {
+		t.Errorf("it keeps %s", c.Keep())
+	}
+	if out := c.Count(); fmt.Sprint(out.Moved) != "[web]" || len(out.Problems) != 1 || !c.Known() || c.force() != "1" || c.Moves("web") {
+		t.Errorf("%+v, in force %s", out, c.force())
+	}
+	if out := c.Count(); len(out.Moved) > 0 || out.All || out.Lost {
+		t.Errorf("once more: %+v", out)
+	}
+	say(map[string]string{"global": "x: 1"})
+	if !c.Moves("shop") || c.Accepted().Global != nil {
+		t.Errorf("global values: %+v", c.Accepted())
+	}
+}
+
+// The config of an earlier process is there for a draft that was made before it was read.
+func TestADraftHasWhatWasKept(t *testing.T) {
+	c := newConfig()
+	c.See(Input{State: Present, Data: map[string]string{"web": "bad: true"}})
+	c.Adopt(map[string][]byte{sectionKey + "web": []byte(`{"x":1}`)})
+	if out := c.count(sections()); len(out.Moved) > 0 || c.force() != "1" {
+		t.Errorf("%+v, in force %s", out, c.force())
 	}
 }
