@@ -60,7 +60,7 @@ func declareSpecs() []Spec {
 			Params: []Param{
 				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
 				{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\". With mutate alone also \"*\"."},
-				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete. For v1 Pods also exec and logs, for v1 ServiceAccounts token. Beside calls, mutate lets hooks of k8s.mutate change such objects as they are written, finalize a cleanup hold up their deletion, convert those of k8s.convert answer for the CustomResourceDefinition in names; kinds in crds/ of the module need none of them. \"*\" holds none of these."},
+				{Name: "verbs", Type: TypeStrings, Default: "None", Doc: "In grants: RBAC's verbs (get, list, create, patch, update, delete, …, \"*\"), apply (create and patch), or write (all that change objects). Status takes patch, an eviction delete. For v1 Pods also exec and logs, for v1 ServiceAccounts token. Beside calls, mutate lets hooks of k8s.mutate change such objects as they are written, finalize a cleanup hold up their deletion, convert those of k8s.convert answer for the CustomResourceDefinition in names; kinds in crds/ of the module need none of them. For roles also bind and escalate, which let hooks give rights that Starling lacks. \"*\" holds none of these."},
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned allows no k8s.list; for a watch of Secrets with object_names=, list and watch with names do."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
@@ -230,7 +230,7 @@ func dnsLabel(name string, most int) error {
 // grantVerbs are RBAC's verbs for objects, and ours.
 var grantVerbs = [...]string{
 	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "apply", "write", "exec", "logs", "token",
-	VerbMutate, VerbConvert, VerbFinalize,
+	VerbMutate, VerbConvert, VerbFinalize, "bind", "escalate",
 }
 
 func callGrant(c *call) (starlark.Value, error) {
@@ -255,6 +255,9 @@ func callGrant(c *call) (starlark.Value, error) {
 				hint = " (did you mean " + near + "?)"
 			}
 			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)
+		}
+		if roles := g.Kind == "Role" || g.Kind == "ClusterRole"; (v == "bind" || v == "escalate") && (groupOf(g.APIVersion) != "rbac.authorization.k8s.io" || !roles) {
+			return nil, fmt.Errorf(`verbs: %q is for roles alone: grant("rbac.authorization.k8s.io/v1", "ClusterRole", verbs = [%q])`, v, v)
 		}
 		if kind := verbsOfKinds[v]; kind != "" && (g.APIVersion != "v1" || g.Kind != kind) {
 			return nil, fmt.Errorf(`verbs: %q is for %ss alone: grant("v1", %q, verbs = [%q])`, v, kind, kind, v)

@@ -21,6 +21,8 @@ type access struct {
 	// qps and burst bound the requests; 0: the defaults of package cluster.
 	qps   float32
 	burst int
+	// as is the user that the requests are made for; "": that of the kubeconfig.
+	as string
 	// patient says that an API server which is in trouble, or away, is no error: it is asked again.
 	patient bool
 }
@@ -55,6 +57,7 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 	if err != nil {
 		return nil, err
 	}
+	config.Impersonate.UserName = a.as
 	log.Debug().Str("source", source).Str("server", config.Host).Msg("uses this cluster")
 	if wrap != nil {
 		config.Wrap(wrap)

@@ -29,6 +29,9 @@ type instance struct {
 	Dev       bool   // it is a starling dev, whose socket is beside that of a starling run
 }
 
+// user is the instance's ServiceAccount as the API server names it.
+func (i *instance) user() string { return "system:serviceaccount:" + i.Namespace + ":" + i.Name }
+
 // addFlags declares --namespace, --name and --state-dir.
 //
 // The default namespace is the pod's own in a cluster, else starling-system. The

@@ -7,11 +7,18 @@ import (
 	"io"
 	"runtime/debug"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/plan"
+	"github.com/starling-operator/starling/runtime/sim"
 )
 
 // exitChanges is the exit code of a plan that has changes or drift.
@@ -79,14 +86,54 @@ func (f *planFlags) run(cmd *cobra.Command) (err error) {
 }
 
 func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, error) {
-	w, _, err := f.world.open(ctx, stdin, nil)
+	w, gen, err := f.world.open(ctx, stdin, nil)
 	if err != nil {
 		return nil, err
 	}
 	if f.world.config != "" {
 		w.Place(f.world.place)
 	}
-	return plan.Make(ctx, w)
+	p, err := plan.Make(ctx, w)
+	if err == nil && f.world.live && !f.world.offline {
+		err = f.rights(ctx, p, gen)
+	}
+	return p, err
+}
+
+// rights adds to a plan what the instance's ServiceAccount lacks for the releases that it installs or upgrades, where
+// it is there, and the user may ask for it.
+func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Generation) error {
+	var names []string
+	for _, m := range p.Modules {
+		if m.Action == plan.Install || m.Action == plan.Upgrade {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	at := f.world.instance
+	client, err := f.world.access.connect(ctx, at.Namespace, zerolog.Nop(), nil)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	account, err := client.Get(ctx, effect.Ref{APIVersion: "v1", Kind: "ServiceAccount", Namespace: at.Namespace, Name: at.Name})
+	if account == nil || err != nil {
+		return ctx.Err()
+	}
+	needed, err := rbac.Compute(ctx, rbac.Options{
+		Tree: gen.Tree, Modules: names, Namespace: at.Namespace, Name: at.Name, Renderer: newRenderer(),
+		Over: func(o *sim.Options) { o.Origin, o.Now = sim.Live(ctx, client), time.Now() },
+	})
+	if err != nil {
+		return ctx.Err() // the plan tells of modules that do not load
+	}
+	lacks, err := lackingRights(ctx, f.world.access, at.Namespace, at.user(), needed)
+	if err == nil && len(lacks) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("ServiceAccount %s/%s lacks rights for %s: %s; `starling rbac` prints all that the tree needs", at.Namespace, at.Name, strings.Join(names, ", "), strings.Join(lacks, "; ")))
+	}
+	return ctx.Err()
 }
 
 // place names the file of --config, with the line of what stands at the path below a key of the user's config.

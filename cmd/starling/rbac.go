@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type rbacFlags struct {
 	links          bool
 	selector       selectorFlag
 	output         string
+	check          bool
+	as             string
 }
 
 // The forms of -o.
@@ -58,9 +61,13 @@ A Role needs its namespace: the first lines name those that must be there first.
 --make-namespaces Starling may make them, and the rights of their releases, all Secrets
 among them, are given for the whole cluster.
 
--o values prints the rights of the modules as values of the Helm chart of Starling.`,
+-o values prints the rights of the modules as values of the Helm chart of Starling.
+
+--check asks the kubeconfig's cluster, with its user's right to impersonate, which of these rights the ServiceAccount
+of the instance lacks, or the user of --as, and prints those, one line for each rule. Exit code 2: some are lacking.`,
 		Example: `  starling rbac addons > roles.yaml && kubectl apply -f roles.yaml
   starling rbac addons --live -f expected-objects.yaml > roles.yaml
+  starling rbac addons --check
   starling rbac addons --service-account | kubectl apply -f -
   starling rbac addons ingress-nginx -n infra --name addons
   starling rbac addons --make-namespaces
@@ -77,6 +84,8 @@ among them, are given for the whole cluster.
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	cmd.Flags().BoolVar(&f.serviceAccount, "service-account", false, "print the ServiceAccount, too")
 	cmd.Flags().StringVarP(&f.output, "output", "o", rbacRoles, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling")
+	cmd.Flags().BoolVar(&f.check, "check", false, "print the rights that the cluster lacks, instead of roles; hooks look for values there, too")
+	cmd.Flags().StringVar(&f.as, "as", "", "`user` whose rights --check looks at (default: the instance's ServiceAccount)")
 	treeFlag(cmd, false)
 	return cmd
 }
@@ -91,6 +100,10 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if f.serviceAccount && f.output != rbacRoles {
 		return errors.New("--service-account is for -o roles: the Helm chart of Starling makes the ServiceAccount itself")
 	}
+	if f.as != "" && !f.check {
+		return errors.New("--as is for --check")
+	}
+	f.live = f.live || f.check
 	if err := f.instance.completeNames(podNamespaceFile); err != nil {
 		return err
 	}
@@ -125,6 +138,9 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	for _, note := range result.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+note)
 	}
+	if f.check {
+		return f.lacks(cmd, result)
+	}
 	result.ServiceAccount = f.serviceAccount
 	write := result.Write
 	if f.output == rbacValues {
@@ -137,6 +153,42 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		return exitCode(exitIncomplete)
 	}
 	return nil
+}
+
+// lacks prints the rights that the cluster does not give.
+func (f *rbacFlags) lacks(cmd *cobra.Command, needed rbac.Result) error {
+	user := cmp.Or(f.as, f.instance.user())
+	lacks, err := lackingRights(cmd.Context(), f.access, f.instance.Namespace, user, needed)
+	if err != nil {
+		return err
+	}
+	if len(lacks) == 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s has all rights that are known to be needed\n", user)
+	} else {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s lacks:\n", user)
+	}
+	for _, line := range lacks {
+		fmt.Fprintln(cmd.OutOrStdout(), "  "+line)
+	}
+	if len(lacks) > 0 || needed.Incomplete {
+		return exitCode(exitIncomplete)
+	}
+	return nil
+}
+
+// lackingRights asks a cluster which of some rights a user lacks.
+func lackingRights(ctx context.Context, a access, namespace, user string, needed rbac.Result) ([]string, error) {
+	a.as, a.qps = user, 200
+	client, err := a.connect(ctx, namespace, zerolog.Nop(), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	lacks, err := needed.Lacks(ctx, client.May)
+	if err != nil {
+		return nil, fmt.Errorf("the rights of %s: %w; name another user by --as, or ask as one who may impersonate it", user, err)
+	}
+	return lacks, nil
 }
 
 // exitIncomplete is the exit code of roles in which rights are known to be missing.

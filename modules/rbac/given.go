@@ -2,9 +2,11 @@ package rbac
 
 import (
 	"slices"
+	"strings"
 
 	"go.starlark.net/syntax"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -58,6 +60,11 @@ func (b *builder) gives(m *generation.Module, r resource, namespaces []string) {
 		return
 	}
 	g := b.calls[m.Name].given
+	says := func(verb string) bool { // a grant says it where the code does not
+		return slices.ContainsFunc(m.Decl.Grants, func(g builtins.Grant) bool {
+			return groupOf(g.APIVersion) == rbacGroup && strings.HasSuffix(g.Kind, "Role") && granted(g.Verbs, verb)
+		})
+	}
 	switch r.plural {
 	case "rolebindings", "clusterrolebindings":
 		for resource, names := range g.bound {
@@ -65,8 +72,8 @@ func (b *builder) gives(m *generation.Module, r resource, namespaces []string) {
 				b.add(namespace, Rule{Group: rbacGroup, Resource: resource, Names: names, Verbs: []string{"bind"}, Why: []string{"bindings that hooks of " + m.Name + " make"}})
 			}
 		}
-		if g.unnamed || len(g.bound) == 0 {
-			b.lack("hooks of %s make %s, and the code does not name the role: add the verb bind on that role, in apiGroups %s", m.Name, r.plural, rbacGroup)
+		if (g.unnamed || len(g.bound) == 0) && !says("bind") {
+			b.lack("hooks of %s make %s, and the code does not name the role: write a grant with verbs = [\"bind\"] and its name, or add that verb on the role, in apiGroups %s", m.Name, r.plural, rbacGroup)
 		}
 	case "roles", "clusterroles":
 		for _, rule := range g.rules {
@@ -75,7 +82,7 @@ func (b *builder) gives(m *generation.Module, r resource, namespaces []string) {
 				b.add(namespace, rule)
 			}
 		}
-		if g.unwritten || len(g.rules) == 0 {
+		if (g.unwritten || len(g.rules) == 0) && !says("escalate") {
 			b.lack("hooks of %s make %s, and the code does not write out the rules: Starling must have these rights itself, or the verb escalate on %s, in apiGroups %s", m.Name, r.plural, r.plural, rbacGroup)
 		}
 	}

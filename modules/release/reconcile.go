@@ -35,7 +35,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
 	res.Duration = time.Since(start)
-	return res, readable(ctx, t, r.rendered, err)
+	return res, ofRevision(res, readable(ctx, t, r.rendered, err))
 }
 
 // readable is the error of an operation as callers get it.
@@ -239,6 +239,9 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	}
 	s, err := r.m.open(r.ctx, r.t.Ref())
 	if err != nil {
+		return false, err
+	}
+	if err := r.rights(s, next, shown); err != nil {
 		return false, err
 	}
 	s.limit(r.t)

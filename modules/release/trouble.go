@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -14,13 +15,32 @@ import (
 // not tell that: most are texts, of which the chain of causes has been lost.
 type trouble struct{ requests atomic.Int64 }
 
-// passing marks the error of an operation if there was trouble since the count was before.
+// passing marks the error of an operation if there was trouble since the count was before, or a right is missing: rights
+// come without an event. A revision that lacks one is not made again soon, for each try is one more.
 func (t *trouble) passing(err error, before int64) error {
-	if err == nil || t.requests.Load() == before {
+	if err == nil {
+		return nil
+	}
+	_, made := errors.AsType[*inRevision](err)
+	if t.requests.Load() == before && (made || !byRBAC.MatchString(err.Error())) {
 		return err
 	}
 	return &lane.Passing{Err: err}
 }
+
+// ofRevision marks an error that came with a revision.
+func ofRevision(res Result, err error) error {
+	if err == nil || res.Action == "" {
+		return err
+	}
+	return &inRevision{err}
+}
+
+// inRevision is the error of a revision that was made.
+type inRevision struct{ error }
+
+// Unwrap gives the error.
+func (e *inRevision) Unwrap() error { return e.error }
 
 func (t *trouble) wrap(next http.RoundTripper) http.RoundTripper { return &troubled{t, next} }
 

@@ -36,6 +36,8 @@ func TestTroubleOfTheServerPasses(t *testing.T) {
 			`Timeout: failed calling webhook \"policy.example.org\": context deadline exceeded`},
 		"has a conversion that fails": {500, "/configmaps", false, `conversion webhook for example.com/v1, Kind=Lamp failed: boom`},
 		"forbids secrets":             {403, "/secrets", false, "no"},
+		"lacks a right in a revision": {403, "/apps/configmaps", false, `configmaps \"a\" is forbidden: User \"b\" cannot create resource \"configmaps\" in API group \"\"`},
+		"lacks a right before one":    {403, "/namespaces", true, `namespaces \"a\" is forbidden: User \"b\" cannot create resource \"namespaces\" in API group \"\"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newManyFixture(t)

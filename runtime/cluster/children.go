@@ -34,7 +34,7 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 			return err
 		}
 		err = atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
-		fates[i].Err = err.Error()
+		fates[i].Err = err
 		mu.Lock()
 		defer mu.Unlock()
 		if failed++; i < at {

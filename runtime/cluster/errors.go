@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,7 +109,11 @@ func (c *Client) explain(err error, a action) error {
 	if errors.As(err, &known) || errors.Is(err, ErrNotServed) {
 		return err
 	}
-	return &Error{Ref: a.ref, Verb: a.verb, msg: c.describe(err, a), err: err}
+	msg := c.describe(err, a)
+	if rbacDenial.MatchString(err.Error()) || escalation.MatchString(err.Error()) { // rights come without an event
+		err = &lane.Passing{Err: err}
+	}
+	return &Error{Ref: a.ref, Verb: a.verb, msg: msg, err: err}
 }
 
 var (

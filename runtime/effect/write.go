@@ -145,8 +145,8 @@ type Fate struct {
 	Written bool
 	// Form stands for what the API server has made of it, where that differs from what was asked for; else "".
 	Form string
-	// Err says why it has failed; "" for one that was not made.
-	Err string
+	// Err says why it has failed; nil for one that was not made.
+	Err error
 }
 
 // Objects returns the objects that the write changes. Events are not counted.

@@ -41,14 +41,14 @@ func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 	var contests []contest
 	for i, fate := range fates {
 		if i >= len(r.done.Writes) { // the status of the parent
-			return apart && fate.Err == ""
+			return apart && fate.Err == nil
 		}
 		w := r.done.Writes[i]
-		learned := s.Outcome().Wrote(w, fate, e.now, func(tries int) time.Duration { return e.delay(h, tries) })
+		learned := s.Outcome().Wrote(w, fate, e.now, func(tries int) time.Duration { return e.delay(h, fate.Err, tries) })
 		if learned && w.Put { // it may have changed nothing, so that no event tells of it
 			e.add(h, s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 		}
-		apart = apart || fate.Err != ""
+		apart = apart || fate.Err != nil
 		if w.By == "" || !fate.Written {
 			continue
 		}

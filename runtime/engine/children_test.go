@@ -35,7 +35,7 @@ func TestAChildThatFailsHoldsUpNothingElse(t *testing.T) {
 	w.about = []reconcile.Write{{ID: child("bad"), Digest: "1"}, {ID: child("good"), Digest: "2"}}
 	w.actions = []reconcile.Action{{Op: reconcile.OpCreate, ID: child("bad"), Part: "bad", Why: "it is not there"}}
 	w.commitErr = errors.New("refused (1 of 2 writes fail)")
-	w.fates = []effect.Fate{{Err: "refused"}, {Written: true, Form: "kept"}}
+	w.fates = []effect.Fate{{Err: errors.New("refused")}, {Written: true, Form: "kept"}}
 	effects = writes
 	w.happens("modified", "x")
 	effects = effect.Effects{}
@@ -86,8 +86,8 @@ func TestAChildThatFailsHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// failedChild is a world in which a controller could not write a child of x, whose next try is a second away. What
-// the next looks decide is in the world, and whether they fail.
+// failedChild is a world in which a controller could not write a child of x, whose next try is a second away. The
+// world holds what the next looks decide, and whether they fail.
 func failedChild(t *testing.T) (w *world, bad reconcile.ID, fails *error, looks *int) {
 	h := eachHook("a", false)
 	h.Controller = &builtins.ControllerDecl{}

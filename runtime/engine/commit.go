@@ -364,7 +364,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 			level = builtins.LevelDebug
 		}
 	default:
-		delay := e.delay(h, work.Attempt)
+		delay := e.delay(h, err, work.Attempt)
 		if failed != nil && failed.RetryAfter > 0 {
 			delay = failed.RetryAfter
 		}
@@ -379,9 +379,9 @@ func (e *Engine) runFailed(r *asked, err error) {
 	e.touch(m)
 }
 
-// delay is how long the next try waits after so many.
-func (e *Engine) delay(h *hook, tries int) time.Duration {
-	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.Delay(tries, e.opts.Jitter())
+// delay is how long the next try waits after so many of which err is the last.
+func (e *Engine) delay(h *hook, err error, tries int) time.Duration {
+	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.After(err, tries, e.opts.Jitter())
 }
 
 func roundUp(d time.Duration) time.Duration {

@@ -287,6 +287,9 @@ func (e *Engine) applyCRDs(m *module) {
 func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
 	m := a.module
 	m.crds.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
+	if in.Err == nil {
+		e.kindsCame()
+	}
 	if m.gen.Tree != a.action.(ApplyCRDs).Module.Tree { // others have come meanwhile
 		e.renewCRDs(m)
 	}

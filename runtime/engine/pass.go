@@ -114,6 +114,9 @@ func (e *Engine) helm(m *module, step releases.Step) {
 func (e *Engine) released(a asked, in Released) {
 	if in.Err == nil {
 		a.module.findings[unknown] = in.Unknown
+		if in.Changed {
+			e.kindsCame()
+		}
 	}
 	a.module.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: in.Op < a.module.incarnation}, e.now, e.opts.Jitter())
 }

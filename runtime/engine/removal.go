@@ -216,3 +216,14 @@ func (e *Engine) retryFailedSoon() {
 		}
 	}
 }
+
+// kindsCame has releases tried again that have waited for a kind: a module that nothing orders before them may have
+// brought it.
+func (e *Engine) kindsCame() {
+	for _, m := range e.modules {
+		if strings.Contains(m.pass.Err(), "does not serve kind") {
+			m.pass.RetrySoon(e.now)
+			e.touch(m)
+		}
+	}
+}

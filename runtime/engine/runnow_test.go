@@ -10,6 +10,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // runnableModule has a hook of each kind of trigger.
@@ -73,6 +74,21 @@ func TestARunNowKeepsLimitsAndForgetsBackoffs(t *testing.T) {
 	w.advance(time.Hour)
 	if n := strings.Count(strings.Join(w.runs, "\n"), "web/slow"); n != 1 {
 		t.Errorf("runs %q", w.runs)
+	}
+}
+
+// Rights that are lacking come without an event: a hook that lacks some is tried again soon, however often it failed.
+func TestAHookThatLacksRightsIsTriedAgainSoon(t *testing.T) {
+	for err, least := range map[error]int{errBoom: 0, &lane.Passing{Err: errBoom}: 4} {
+		w := newWorld(t, mod("web", isOn(), hk("fails", onStartup(1))))
+		w.hooks["web/fails"] = func(RunHook) (effect.Effects, error) { return effect.Effects{}, err }
+		w.start()
+		w.advance(time.Hour)
+		w.runs = nil
+		w.advance(time.Minute)
+		if n := len(w.runs); n < least || least == 0 && n > 1 {
+			t.Errorf("%T: %d runs in a minute", err, n)
+		}
 	}
 }
 

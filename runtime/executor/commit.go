@@ -18,9 +18,7 @@ func (x *Executor) Commit(ctx context.Context, a engine.Commit) engine.Committed
 	out := engine.Committed{Run: a.Run}
 	out.Err = a.Seen.Err(x.commit(ctx, a, &out.Children)) // the API server quotes what it refuses
 	for i := range out.Children {
-		if text := out.Children[i].Err; text != "" {
-			out.Children[i].Err = a.Seen.Err(errors.New(text)).Error()
-		}
+		out.Children[i].Err = a.Seen.Err(out.Children[i].Err)
 	}
 	return out
 }

@@ -36,7 +36,7 @@ type Kept struct {
 // Wrote takes in what has become of a write. Delay says how long a next try waits after so many. Learned says that the
 // API server keeps the child in another form than was known.
 func (o *Looked) Wrote(w reconcile.Write, fate effect.Fate, now time.Time, delay func(tries int) time.Duration) (learned bool) {
-	if !fate.Written && fate.Err == "" {
+	if !fate.Written && fate.Err == nil {
 		return false
 	}
 	is := func(id reconcile.ID) bool { return id.Same(w.ID) }
@@ -55,11 +55,11 @@ func (o *Looked) Wrote(w reconcile.Write, fate effect.Fate, now time.Time, delay
 		}
 		return learned
 	}
-	o.Tried = append(o.Tried, Tried{reconcile.Failure{ID: w.ID, Digest: w.Digest, Reason: fate.Err, Tries: tries}, now, now.Add(delay(tries))})
+	o.Tried = append(o.Tried, Tried{reconcile.Failure{ID: w.ID, Digest: w.Digest, Reason: fate.Err.Error(), Tries: tries}, now, now.Add(delay(tries))})
 	o.Actions = slices.Clone(o.Actions)
 	for i := range o.Actions { // what it says of the child was wrong
 		if a := &o.Actions[i]; is(a.ID) {
-			if a.Op, a.Why = reconcile.OpHold, fate.Err; a.Part == "" {
+			if a.Op, a.Why = reconcile.OpHold, fate.Err.Error(); a.Part == "" {
 				a.Op = reconcile.OpWait // it goes
 			}
 		}
@@ -85,8 +85,8 @@ func (o *Looked) RetrySoon(pause time.Duration, namespace, name string) {
 	}
 }
 
-// Next is when the first of what has failed is tried again, zero for none. What was due in a look that was told of
-// these failures, and was not tried, waits for what held it up there, and for no time.
+// Next is when the first of what has failed is tried again, zero for none. If a look was told of these failures,
+// and something was due and not tried, that waits for what held it up there, and for no time.
 func (o *Looked) Next(told []reconcile.Failure) (at time.Time) {
 	for i := range o.Tried {
 		t := &o.Tried[i]

@@ -28,11 +28,19 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 	return time.Duration(d)
 }
 
+// After is Delay after that many failures of which err is the last.
+func (b Backoff) After(err error, failures int, jitter float64) time.Duration {
+	if _, passing := errors.AsType[*Passing](err); passing {
+		b.Max = min(b.Max, max(b.Min, passingMax))
+	}
+	return b.Delay(failures, jitter)
+}
+
 // passingMax bounds the waits after a [Passing] error.
 const passingMax = 15 * time.Second
 
 // Passing is an error that may be over in a moment, whatever has failed before: of a server that is overloaded, fails,
-// or is away. It is tried again soon for as long as it lasts.
+// or is away, or of a right that is lacking. It is tried again soon for as long as it lasts.
 type Passing struct{ Err error }
 
 // Error is the text of the error.
@@ -55,15 +63,12 @@ type Retry struct {
 
 // Failed notes one more failure. Jitter is that of [Backoff.Delay].
 func (r *Retry) Failed(now time.Time, err error, b Backoff, jitter float64) {
-	if _, passing := errors.AsType[*Passing](err); passing {
-		b.Max = min(b.Max, passingMax)
-	}
 	r.Attempt++
 	r.Err = err.Error()
 	if r.news {
 		b.Max, r.news = min(b.Max, b.Min), false
 	}
-	r.At = now.Add(b.Delay(r.Attempt, jitter))
+	r.At = now.Add(b.After(err, r.Attempt, jitter))
 }
 
 // Waits says that it is not yet time for the next try.

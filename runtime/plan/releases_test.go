@@ -203,3 +203,27 @@ func TestReleaseUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// A kind that another module brings is there for a release before long, though nothing orders the two: by run, and so by
+// a plan.
+func TestAKindThatAnotherModuleBrings(t *testing.T) {
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n" +
+		"spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}, " +
+		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
+	for name, brings := range map[string]map[string]string{
+		"crds/":      {"010-defs/module.star": "module(enabled = True)\n", "010-defs/crds/widget.yaml": definition},
+		"a template": {"010-defs/module.star": "module(enabled = True, installs = [grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\")])\n", "010-defs/templates/widget.yaml": definition},
+	} {
+		files := map[string]string{
+			"web/module.star":      "module(enabled = True, namespace = \"web\", installs = [grant(\"example.com/v1\", \"Widget\")])\n",
+			"web/templates/a.yaml": "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n",
+		}
+		for file, text := range brings {
+			files[file] = text
+		}
+		p, text := planned(t, running(t, map[string]string{"other/module.star": "module()\n"}), files, nil)
+		if p.Failed() || !strings.Contains(text, "Widget") {
+			t.Errorf("%s: got\n%s", name, text)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/lane"
+)
+
+// mostLacks bounds what is asked about one release, and told.
+const mostLacks = 20
+
+// mostGiven bounds the rights of one role that are looked at.
+const mostGiven = 10_000
+
+// nowhere is the name of no namespace: only rights in the whole cluster are listed for it.
+const nowhere = "-"
+
+// rights refuses a revision that the API server would refuse, and names all rights that are missing: else each of them
+// would be a revision that fails. It asks for what Helm does with objects that are new or changed since the revision
+// that is deployed, by one review for each namespace, and one for each right that is missing there.
+func (r *reconcile) rights(s *session, next step, shown rendering) error {
+	if r.m.o.Lifeless { // a simulated API server knows no rights
+		return nil
+	}
+	deployed := map[Key]*unstructured.Unstructured{}
+	if rel, err := s.cfg.Releases.Deployed(r.t.Name); next == stepUpgrade && err == nil {
+		had, _, _ := r.m.storedObjects(r.t.Ref(), rel.Manifest)
+		for _, o := range had {
+			deployed[o.key] = o.obj
+		}
+	}
+	asked := rightsOf{m: r.m, ctx: r.ctx, rules: map[string][]authorizationv1.ResourceRule{}, known: map[right]bool{}}
+	var made []stored
+	for _, name := range slices.Sorted(maps.Keys(shown.files)) {
+		objects, _, err := r.m.storedObjects(r.t.Ref(), shown.files[name])
+		if err != nil { // Helm tells
+			return nil
+		}
+		made = append(made, objects...)
+	}
+	asked.need(right{namespace: r.t.Namespace, resource: "secrets"}, "create", "update") // in which Helm keeps revisions
+	for _, o := range made {
+		asked.toMake(o, deployed[o.key], r.t)
+	}
+	for _, o := range made {
+		if o.key.Kind == "RoleBinding" || o.key.Kind == "ClusterRoleBinding" {
+			asked.toBind(o, deployed[o.key], made)
+		}
+	}
+	if len(asked.lacks) == 0 {
+		return nil
+	}
+	if len(asked.lacks) > mostLacks {
+		asked.lacks = append(asked.lacks[:mostLacks], "and more")
+	}
+	who := ""
+	var self authenticationv1.SelfSubjectReview
+	if r.m.review(r.ctx, authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"), "SelfSubjectReview", nil, &self) == nil {
+		who = ", which acts as " + self.Status.UserInfo.Username
+	}
+	return &lane.Passing{Err: fmt.Errorf("no revision is made, for it needs rights that Starling lacks: %s; give them to its ServiceAccount%s, and the module goes on (`starling rbac` prints all that the tree needs)", strings.Join(asked.lacks, ", "), who)}
+}
+
+// right is one that Helm needs for an object, or that a role of the chart gives.
+type right struct {
+	namespace, group, resource, name, verb string
+	// object is that for which a right for it alone is enough.
+	object string
+}
+
+// rightsOf knows which rights this process has, as far as it was asked.
+type rightsOf struct {
+	m     *Manager
+	ctx   context.Context
+	rules map[string][]authorizationv1.ResourceRule
+	known map[right]bool
+	lacks []string
+}
+
+// atInstall are the hooks that Helm makes as it installs or upgrades.
+var atInstall = regexp.MustCompile(`(pre|post)-(install|upgrade)`)
+
+// toMake asks for what Helm needs to bring an object from what is deployed, nil for nothing, to what it is now.
+func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target) {
+	of := right{namespace: o.key.Namespace, group: o.mapping.Resource.Group, resource: o.mapping.Resource.Resource, object: o.key.Name}
+	hook, isHook := o.obj.GetAnnotations()["helm.sh/hook"]
+	switch {
+	case isHook && !atInstall.MatchString(hook), before != nil && reflect.DeepEqual(before.Object, o.obj.Object):
+		return
+	case isHook && (o.key.Kind == "Job" || o.key.Kind == "Pod"): // its end is waited for
+		a.need(of, "delete", "create", "list", "watch")
+	case isHook:
+		a.need(of, "delete", "create")
+	case before != nil:
+		a.need(of, "get", "patch")
+	case !t.Adopt: // what is taken over may be there
+		a.need(of, "get", "create")
+	}
+	if t.Wait && o.key.Kind == "Deployment" && !isHook {
+		a.need(right{namespace: of.namespace, group: "apps", resource: "replicasets"}, "list")
+	}
+	if of.group != rbacv1.GroupName {
+		return
+	}
+	gives := given(o.obj, of.namespace)
+	if slices.ContainsFunc(gives, func(r right) bool { return !a.may(r) }) && !a.may(of.to("escalate")) {
+		for _, r := range gives {
+			a.need(r, r.verb)
+		}
+	}
+}
+
+// toBind asks whether a binding may be made. Of a role that is not in the chart the API server knows the rules.
+func (a *rightsOf) toBind(o stored, before *unstructured.Unstructured, made []stored) {
+	if before != nil && reflect.DeepEqual(before.Object, o.obj.Object) {
+		return
+	}
+	kind, _, _ := unstructured.NestedString(o.obj.Object, "roleRef", "kind")
+	name, _, _ := unstructured.NestedString(o.obj.Object, "roleRef", "name")
+	bind := right{namespace: o.key.Namespace, group: rbacv1.GroupName, resource: strings.ToLower(kind) + "s", name: name, verb: "bind"}
+	if slices.ContainsFunc(made, func(s stored) bool {
+		return s.key.Kind == kind && s.key.Name == name && (kind == "ClusterRole" || s.key.Namespace == o.key.Namespace)
+	}) || a.may(bind) {
+		return
+	}
+	_, err := a.m.dynamic.Resource(o.mapping.Resource).Namespace(o.key.Namespace).Create(a.ctx, o.obj.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsForbidden(err) && byRBAC.MatchString(err.Error()) {
+		a.need(bind, bind.verb)
+	}
+}
+
+// byRBAC are the words of the API server for a right that is missing.
+var byRBAC = regexp.MustCompile(`is forbidden: (User "[^"]*" cannot |user "[^"]*"[^\n]* is attempting to grant RBAC permissions not currently held)`)
+
+// need notes the verbs that are lacking.
+func (a *rightsOf) need(r right, verbs ...string) {
+	for _, verb := range verbs {
+		text := r.to(verb).String()
+		if len(a.lacks) <= mostLacks && !slices.Contains(a.lacks, text) && !a.may(r.to(verb)) {
+			a.lacks = append(a.lacks, text)
+		}
+	}
+}
+
+// may says whether the right is there, or nobody knows. Other authorizers than RBAC list no rules.
+func (a *rightsOf) may(r right) bool {
+	allowed, known := a.known[r]
+	if known {
+		return allowed
+	}
+	all, one := r, r
+	all.object, one.object, one.name = "", "", cmp.Or(r.object, r.name)
+	switch {
+	case slices.ContainsFunc(a.listed(r.namespace), one.in):
+		allowed = true
+	case all == r:
+		allowed = a.allowed(r)
+	default:
+		allowed = a.may(all) || a.allowed(one)
+	}
+	a.known[r] = allowed
+	return allowed
+}
+
+// listed are the rules of RBAC for a namespace.
+func (a *rightsOf) listed(namespace string) []authorizationv1.ResourceRule {
+	rules, known := a.rules[namespace]
+	if !known {
+		var review authorizationv1.SelfSubjectRulesReview
+		spec := map[string]any{"namespace": cmp.Or(namespace, nowhere)}
+		if a.m.review(a.ctx, authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews"), "SelfSubjectRulesReview", spec, &review) == nil {
+			rules = review.Status.ResourceRules
+		}
+		a.rules[namespace] = rules
+	}
+	return rules
+}
+
+// allowed asks for one right. Without an answer the writes themselves tell.
+func (a *rightsOf) allowed(r right) bool {
+	var review authorizationv1.SelfSubjectAccessReview
+	resource, sub, _ := strings.Cut(r.resource, "/")
+	err := a.m.review(a.ctx, authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"), "SelfSubjectAccessReview", map[string]any{"resourceAttributes": map[string]any{
+		"namespace": r.namespace, "group": r.group, "resource": resource, "subresource": sub, "name": r.name, "verb": r.verb,
+	}}, &review)
+	return err != nil || review.Status.Allowed || review.Status.EvaluationError != ""
+}
+
+// to is the right to do something else.
+func (r right) to(verb string) right {
+	r.verb = verb
+	return r
+}
+
+// String is "create poddisruptionbudgets.policy in namespace web".
+func (r right) String() string {
+	where := "in the whole cluster"
+	if r.namespace != "" {
+		where = "in namespace " + r.namespace
+	}
+	what := schema.GroupResource{Group: r.group, Resource: r.resource}.String()
+	if r.name != "" {
+		what += " " + r.name
+	}
+	return r.verb + " " + what + " " + where
+}
+
+// in says that a rule gives the right.
+func (r right) in(rule authorizationv1.ResourceRule) bool {
+	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
+	return (len(rule.ResourceNames) == 0 || r.name != "" && slices.Contains(rule.ResourceNames, r.name)) &&
+		has(rule.Verbs, r.verb) && has(rule.APIGroups, r.group) && has(rule.Resources, r.resource)
+}
+
+// given are the rights that a role gives: nobody may give rights that they do not have, without the right to escalate.
+func given(role *unstructured.Unstructured, namespace string) (out []right) {
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	for _, rule := range rules {
+		var of rbacv1.PolicyRule
+		fields, _ := rule.(map[string]any)
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &of) != nil {
+			continue // the API server says so
+		}
+		names := append(of.ResourceNames, "")[:max(1, len(of.ResourceNames))]
+		for _, group := range of.APIGroups {
+			for _, resource := range of.Resources {
+				for _, verb := range of.Verbs {
+					for _, name := range names {
+						if len(out) == mostGiven {
+							return out
+						}
+						out = append(out, right{namespace: namespace, group: group, resource: resource, name: name, verb: verb})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// review asks the API server about this process.
+func (m *Manager) review(ctx context.Context, resource schema.GroupVersionResource, kind string, spec map[string]any, answer any) error {
+	question := map[string]any{"apiVersion": resource.GroupVersion().String(), "kind": kind}
+	if spec != nil {
+		question["spec"] = spec
+	}
+	u, err := m.dynamic.Resource(resource).Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	if u.Object["status"] == nil {
+		return errors.New("no answer")
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, answer)
+}
