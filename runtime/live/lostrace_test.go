@@ -54,7 +54,7 @@ func TestARaceForTheLeaseThatIsLost(t *testing.T) {
 	}
 }
 
-// The engine may be at a long step as the Lease goes. What that step asks for is not done in the next term: this
+// The engine may be at a long step as the Lease goes. No step of the last term is carried out in the next one: this
 // process stands by.
 func TestTheLastStepOfATermIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
