@@ -23,7 +23,7 @@ func isPower(verb string) bool {
 	return verb == VerbMutate || verb == VerbConvert || verb == VerbFinalize
 }
 
-// Calls are the verbs of the grant but for those that show a power.
+// Calls are the verbs of the grant without the ones that show a power.
 func (g *Grant) Calls() []string { return slices.DeleteFunc(slices.Clone(g.Verbs), isPower) }
 
 // Power is what a hook does to objects that no call of it names.

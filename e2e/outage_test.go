@@ -100,7 +100,7 @@ func (f *fixture) lead() {
 }
 
 // An API server that is away for longer than the Lease lasts, ten minutes for instance (STARLING_OUTAGE=10m), costs no
-// process: those that there are stand by, answer reviews by what they know, and one of them goes on with the work once
+// process: all stand by, answer reviews by what they know, and one of them goes on with the work once
 // the server is back, though the other one is killed meanwhile.
 func TestALongOutage(t *testing.T) {
 	t.Parallel()

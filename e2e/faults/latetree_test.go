@@ -29,7 +29,7 @@ func late(name string) map[string]string {
 	}
 }
 
-// latecomers are three processes, of which the one that leads is the first to get a change of the tree. Each has its
+// latecomers are three processes; the one that leads is the first to get a change of the tree. Each has its
 // own tree.
 type latecomers struct {
 	*world
@@ -108,7 +108,7 @@ func TestKilledBeforeTheLeaseSaysWhichTree(t *testing.T) {
 	})
 	for began := time.Now(); time.Since(began) < 2*time.Second && first.Alive(); time.Sleep(50 * time.Millisecond) {
 		if l.has("extra") != "" {
-			t.Fatal("it is installed, and the Lease does not say of which tree")
+			t.Fatal("it is installed, and the Lease does not name its tree")
 		}
 	}
 	first.Kill()

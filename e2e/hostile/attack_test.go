@@ -105,7 +105,7 @@ func TestThreeComprehensions(t *testing.T) {
 	)
 }
 
-// decodes are hooks and runs side by side that read texts of which each byte makes dozens.
+// decodes are hooks and runs side by side that read texts; each byte makes dozens.
 var decodes = []attack{
 	hook("json-dicts", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 900000 + \"0]\"))", "of memory, the limit of one run"),
 	hook("json-dicts-kept", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 90000 + \"0]\"))", "of memory, the limit of one run"),

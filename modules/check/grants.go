@@ -27,7 +27,7 @@ var verbs = map[string]string{
 type literal struct {
 	apiVersion, kind string
 	pos              syntax.Position
-	// namespaces are those that are written out; nil: the module's own where own says so, else nobody knows.
+	// namespaces are written out in the grant; nil: the module's own where own says so, else nobody knows.
 	namespaces []string
 	own        bool
 }

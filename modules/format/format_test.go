@@ -145,7 +145,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// A pipe or a device is not read, and no link leads to a file that is not one of those that are formatted.
+// A pipe or a device is not read, and no link leads to a file outside the formatted ones.
 func TestNoFilesToFormat(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe.star"), filepath.Join(dir, "link.star")

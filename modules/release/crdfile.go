@@ -19,7 +19,7 @@ import (
 
 // CheckCRDs says what is wrong with one file of crds/, as far as it shows without a
 // cluster; for people, with the file's path. It returns the sums of its definitions by
-// their names: those that differ are not the same definition.
+// their names: another sum is another definition.
 func CheckCRDs(f File) (sums map[string][sha256.Size]byte, err error) {
 	found, err := parseCRDs(f)
 	sums = map[string][sha256.Size]byte{}

@@ -164,8 +164,8 @@ type crd struct {
 // several documents are fine; anything but a CustomResourceDefinition
 // (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
 // has applied, and nobody has removed or changed since, is not written again; changed says that
-// something was written. One that others have made, and that differs, is an error, and with
-// adopt it is taken over from those that are gone. Definitions are never deleted.
+// something was written. A definition of others that differs is an error; with
+// adopt it is taken over if its owner is gone. Definitions are never deleted.
 func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, adopt bool, files []File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, defaultTimeout)
 	if err != nil {

@@ -56,9 +56,9 @@ func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy
 // lookBeside is how many objects are read, or deleted, at once.
 const lookBeside = 16
 
-// delete deletes objects of the release, kind by kind as Helm does, and leaves those that another one has taken over,
-// or waits for: Helm would delete these, too. It returns the objects of which nothing is left here. keep leaves those
-// that ask for it.
+// delete deletes objects of the release, kind by kind as Helm does, and leaves what another one has taken over,
+// or waits for: Helm would delete these, too. It returns the objects that are gone. keep leaves objects that
+// ask for it.
 func (c *client) delete(list kube.ResourceList, policy metav1.DeletionPropagation, keep bool) (gone kube.ResourceList, errs []error) {
 	done, failed := make([]bool, len(list)), make([]error, len(list))
 	var group errgroup.Group

@@ -25,7 +25,7 @@ var errUntold = errors.New("the lease does not say which module tree is in force
 type fence struct {
 	mu     sync.Mutex
 	tree   string        // the module tree that writes are of
-	said   string        // that of which the Lease says so: one of another tree waits
+	said   string        // the tree that the Lease names: a write of another one waits
 	moved  chan struct{} // closed when a write that waits should look again; nil: none waits
 	held   bool          // nothing passes yet
 	closed bool
@@ -140,7 +140,7 @@ func (c *Client) WritesUntil(t time.Time, tree string) {
 	c.fence.wake()
 }
 
-// WritesOf says of which module tree writes are from now on. They wait until the Lease says so: a process that
+// WritesOf names the module tree that writes come from, from now on. They wait until the Lease says so: a process that
 // follows, and has an older tree, must not take for gone what the newer one has made.
 func (c *Client) WritesOf(tree string) {
 	c.fence.mu.Lock()

@@ -21,7 +21,7 @@ type reports struct {
 }
 
 // Reports says whether the status of a kind that somebody has added to Kubernetes has conditions, or the generation
-// that its controller has seen. It needs no rights: everybody may read schemas. A kind of which nothing is known has
+// that its controller has seen. It needs no rights: everybody may read schemas. An unknown kind has
 // neither.
 func (c *Client) Reports(ctx context.Context, apiVersion, kind string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)

@@ -89,7 +89,7 @@ type RunHook struct {
 type Serve struct {
 	Module *generation.Module
 	Hooks  []*generation.Hook
-	// Waits are hooks of which that is not known yet: their webhooks stay as they are.
+	// Waits are hooks that nothing is known about yet: their webhooks stay as they are.
 	Waits []*generation.Hook
 }
 

@@ -73,7 +73,7 @@ func (e *Engine) run(id uint64) *asked {
 	return nil
 }
 
-// over takes a run out of those that are under way.
+// over ends a run that was under way.
 func (e *Engine) over(r *asked) {
 	delete(e.pending, r.call().Run)
 	if r.module.runs[r.hook]--; r.module.runs[r.hook] == 0 {

@@ -69,7 +69,7 @@ func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 	return apart
 }
 
-// childrenFailed ends a run of which some children could not be written. They are tried again, each in its own time;
+// childrenFailed ends a run that could not write some children. They are tried again, each in its own time;
 // nothing else waits for that.
 func (e *Engine) childrenFailed(r *asked, err error) {
 	h, s := r.hook, r.subject

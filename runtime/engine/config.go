@@ -34,7 +34,7 @@ func (e *Engine) applyConfig() {
 	e.countConfig()
 }
 
-// touchMoving has those modules looked at that wait until their config is kept, or wait no more.
+// touchMoving marks the modules to look at: they wait until their config is kept, or wait no more.
 func (e *Engine) touchMoving() {
 	for _, m := range e.everyone() {
 		if e.config.Moves(m.name) {

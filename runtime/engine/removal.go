@@ -141,8 +141,8 @@ func (e *Engine) lookElsewhere(m *module) {
 	}
 }
 
-// atRest says that all modules of the tree have settled, but for those that wait for the end of one that has left. A
-// tree that cannot be read as a whole has none.
+// atRest says that all modules of the tree have settled; one that waits for the end of a module that has left
+// counts, too. A tree that cannot be read as a whole has none.
 func (e *Engine) atRest(left *module) bool {
 	for _, name := range e.order() {
 		if m := e.modules[name]; !m.settled() && !e.awaits(m, left, map[*module]bool{}) {

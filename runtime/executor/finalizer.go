@@ -58,7 +58,8 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) (unwatched []eng
 }
 
 // ReleaseFinalizer takes a finalizer off all objects of a kind but those to keep, and
-// tells of each. Keep is asked about objects without it, too, of which also says so. A kind that is served in no version has no objects.
+// tells of each. Keep is asked about an object without it, too, if also says so. A kind that is served in no version
+// has no objects.
 func ReleaseFinalizer(ctx context.Context, c *cluster.Client, w *cluster.Writer, apiVersion, kind, finalizer string,
 	also func(obj map[string]any) bool, keep func(effect.Ref) (bool, error), removed func(effect.Ref)) error {
 	m, err := c.Mapping(ctx, apiVersion, kind)

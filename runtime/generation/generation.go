@@ -106,7 +106,7 @@ type Module struct {
 	Key string
 	// Global is true for the global hooks.
 	Global bool
-	// kinds are those of which somebody has asked whether they report: see [Generation.Unheard].
+	// kinds that somebody has asked about, whether they report: see [Generation.Unheard].
 	kinds *sync.Map
 	// Tree is the folder, with the kinds that module.star declares among its CRDs.
 	Tree *tree.Module

@@ -14,7 +14,7 @@ type Looked struct {
 	// Waits says why not all is done, "" when it is.
 	Waits   string
 	Actions []reconcile.Action
-	// Tried are the writes that have failed, Kept the children of which the API server keeps another form.
+	// Tried are the writes that have failed, Kept the children that the API server keeps in another form.
 	Tried []Tried
 	Kept  []Kept
 }

@@ -10,7 +10,7 @@ import (
 type Past struct {
 	// Contests are children that somebody changes again and again.
 	Contests []Contest
-	// Kept are children of which the API server keeps another form than what was asked for.
+	// Kept are children that the API server keeps in another form than the one asked for.
 	Kept []Kept
 	// Failures are writes that have failed.
 	Failures []reconcile.Failure

@@ -373,7 +373,7 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 	return &refusal{code: http.StatusInternalServerError, text: "the hook failed"}
 }
 
-// hiddenHeaders are what a hook does not see: those that hold secrets, and what net/http takes out of a request.
+// hiddenHeaders are what a hook does not see: secrets, and what net/http takes out of a request.
 var hiddenHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token", forwardedHeader, "Host", "Transfer-Encoding", "Trailer"}
 
 // Received is the request as the hook sees it.

@@ -42,7 +42,7 @@ func (f *fixture) reload(files map[string]string) {
 	f.driver.Reload(f.Context(), read)
 }
 
-// writing is a module of this name, of which each kind of write comes as soon as it can: a release, an object of a
+// writing is a module of this name; each kind of its writes comes as soon as it can: a release, an object of a
 // hook, a set, and what is kept.
 func writing(name string) map[string]string {
 	return map[string]string{

@@ -50,7 +50,7 @@ type trees struct {
 }
 
 // compares notes which tree has led. One that has come while this process was here is newer: this process began with
-// its own one before. So is one of which the Lease says that the own one came before it.
+// its own one before. So is one that, by the Lease, came after the own one.
 func (t *trees) compares(lease *coordinationv1.Lease) {
 	led, own := lease.Annotations[treeAnnotation], t.own()
 	if led == "" {
@@ -139,7 +139,7 @@ func (t *trees) told() string {
 // maxOlder bounds what a Lease carries: a tree that is edited all the time has the last ones there.
 const maxOlder = 32
 
-// readOlder are the trees of which a Lease says that they are older. A text that cannot be read says nothing.
+// readOlder are the trees that a Lease calls older. A text that cannot be read says nothing.
 func readOlder(lease *coordinationv1.Lease) map[string]time.Time {
 	older := map[string]time.Time{}
 	if json.Unmarshal([]byte(lease.Annotations[olderAnnotation]), &older) != nil || older == nil {

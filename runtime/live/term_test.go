@@ -126,8 +126,8 @@ func TestALostLeaseIsAStepDown(t *testing.T) {
 	})
 }
 
-// Two processes lose the API server at once, and one of them ends meanwhile, or none: after its return one of those that
-// are left leads, and no other.
+// Two processes lose the API server at once, and one of them ends meanwhile, or none: after its return one of
+// the living leads, and no other.
 func TestTwoProcessesWithoutTheServer(t *testing.T) {
 	for _, gone := range []int{-1, 0, 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (d *Driver) convertsOrNot(hook string, err error) {
 	d.heard(d.generation.Load().Hook(hook), err, true)
 }
 
-// tellOfTakeover makes an Event at a definition for those that have converted it so far.
+// tellOfTakeover makes an Event at a definition for its converter so far.
 func (d *Driver) tellOfTakeover(definition effect.Ref, from string) {
 	d.event(func(context.Context) (effect.Ref, string) { return definition, "" }, effect.Event{Type: "Warning", Reason: "ConversionTakenOver",
 		Message: "instance " + d.o.Namespace + "/" + d.o.Name + " converts it now, in the place of " + from + "; `starling detach` gives it back"})

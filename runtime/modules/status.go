@@ -210,7 +210,7 @@ func eventsOf(before, after *Status) (out []effect.Event) {
 // HookFailed is the reason of an Event about hooks that fail.
 const HookFailed = "HookFailed"
 
-// Failing are hooks that fail, by id, of which people have been told.
+// Failing are hooks whose failure people have been told, by id.
 type Failing map[string]bool
 
 // News returns the hooks that fail and have not been told of. They count as told from then on.

@@ -13,8 +13,8 @@ import (
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
-// underWay tells of releases on which another process works: of those that are pending as the plan begins, and of those
-// that get a revision while it is made.
+// underWay tells of releases that another process works on: they are pending as the plan begins, or
+// get a revision while it is made.
 func underWay(before map[release.Ref]*sim.Release, later []string) (out []string) {
 	for _, ref := range slices.SortedFunc(maps.Keys(before), compareRefs) {
 		r := before[ref]

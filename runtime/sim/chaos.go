@@ -69,7 +69,7 @@ func (w *World) Late() []string {
 	return w.chaos.late
 }
 
-// heed notes what waits longer than it may, after actions of the engine. First tries, and those that somebody
+// heed notes what waits longer than it may, after actions of the engine. First tries, and tries that somebody
 // has asked for, say nothing: the wait after them is the least one.
 func (w *World) heed(actions []engine.Action) {
 	if w.chaos == nil {

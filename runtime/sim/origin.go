@@ -136,7 +136,7 @@ type forked struct {
 
 func (f forked) Discovery() discovery.CachedDiscoveryInterface { return f.w.capabilities() }
 
-// Later is [store.Store.Later] of this world and of those that it lies over.
+// Later is [store.Store.Later] of this world and of the worlds under it.
 func (w *World) Later() []string {
 	later := w.store.Later()
 	if f, is := w.o.Origin.(forked); is {

@@ -80,7 +80,7 @@ type Manager struct {
 	// served are the hooks that take requests now, by module. A module of which
 	// nothing was said yet is not in it.
 	served map[string][]*generation.Hook
-	// waits are hooks of which that is not known yet, though it is of others of their module.
+	// waits are hooks that nothing is known about yet, while others of their module are known.
 	waits map[string][]*generation.Hook
 	// inherited are modules of which that was said before this manager led: they are answered, and their
 	// registrations stay as they are.

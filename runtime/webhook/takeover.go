@@ -20,8 +20,8 @@ type seen struct {
 	err              error
 }
 
-// conversions sees to the definitions that hooks convert: those of modules that are
-// on, and those that point to us already. It never takes the conversion away: what is
+// conversions sees to the definitions that hooks convert: their modules are
+// on, or they point to us already. It never takes the conversion away: what is
 // stored in another version could not be read any more.
 func (m *Manager) conversions(ctx context.Context, w want, s shape) (out []seen) {
 	if !w.converting {
