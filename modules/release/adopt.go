@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -19,8 +20,23 @@ import (
 // look ready without it, or delete it (docs/decisions/0087). While it waits, a release that drops
 // the object, or ends, leaves it there.
 
+// waitsFor is how long a release waits for objects after its last try; it is tried every five minutes. A module that is
+// switched off has no more tries.
+const waitsFor = 15 * time.Minute
+
+// claims are the objects that a release waits for, until a time.
+type claims struct {
+	of    map[string]bool // by identity
+	until time.Time
+}
+
 // claim refuses objects of the target that others still have, and notes that it waits for them.
 func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
+	if !t.Adopt {
+		m.claims.Delete(t.Ref())
+		return nil
+	}
+	objects = m.placed(objects)
 	holders := make([]string, len(objects))
 	var looks errgroup.Group
 	looks.SetLimit(lookBeside)
@@ -51,7 +67,7 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 	if refused == nil {
 		m.claims.Delete(t.Ref())
 	} else {
-		m.claims.Store(t.Ref(), waits)
+		m.claims.Store(t.Ref(), claims{waits, time.Now().Add(waitsFor)})
 	}
 	return refused
 }
@@ -118,7 +134,8 @@ func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
 func (m *Manager) claimed(ref Ref, key Key) (found bool) {
 	id := object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}.identity("")
 	m.claims.Range(func(by, waits any) bool {
-		found = by.(Ref) != ref && waits.(map[string]bool)[id]
+		c := waits.(claims)
+		found = by.(Ref) != ref && c.of[id] && time.Now().Before(c.until)
 		return !found
 	})
 	return found

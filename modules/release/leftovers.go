@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -59,6 +60,21 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 		}
 	}
 	return left, nil
+}
+
+// placed leaves out the namespaces of objects that have none, whatever a chart says: they tell no objects apart.
+func (m *Manager) placed(list []object) []object {
+	list = slices.Clone(list)
+	for i, o := range list {
+		if o.Namespace == "" {
+			continue
+		}
+		mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			list[i].Namespace = ""
+		}
+	}
+	return list
 }
 
 // remember adds to the leftovers of a release.

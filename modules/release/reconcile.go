@@ -214,16 +214,14 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if r.t.Adopt {
-		if err := r.m.claim(r.ctx, r.t, shown.objects); err != nil {
-			return false, err
-		}
+	if err := r.m.claim(r.ctx, r.t, shown.objects); err != nil {
+		return false, err
 	}
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
 	if err != nil {
 		return false, err
 	}
-	left = without(r.t.Namespace, left, shown.objects)
+	left = without(r.t.Namespace, r.m.placed(left), r.m.placed(shown.objects))
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
 		return false, err

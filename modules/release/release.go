@@ -82,7 +82,7 @@ type Manager struct {
 	// kindless are the releases whose repair has met a kind that is not served.
 	kindless sync.Map // Ref → nothing
 	// claims are the objects that releases wait for, see [Manager.claim].
-	claims sync.Map // Ref → identities
+	claims sync.Map // Ref → claims
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -150,9 +150,9 @@ func (m *Manager) Begin() {
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
 	m.records = newRecords(m.stopped, m.core, m.o.Namespace, m.o.Name+"-releases", m.o.Instance)
 	m.glances, m.crds = glances{}, crdMemory{}
-	m.facts.Clear()
-	m.current.Clear()
-	m.kindless.Clear()
+	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims} {
+		of.Clear()
+	}
 }
 
 // Ref names a release and the module it belongs to.
