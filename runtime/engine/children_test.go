@@ -104,7 +104,7 @@ func failedChild(t *testing.T) (w *world, bad reconcile.ID, fails *error, looks 
 	effects.Writes = []effect.Write{{Kind: effect.WriteChildren, Ref: effect.Ref{Kind: "children", Name: "x"}, Children: []effect.Write{{Ref: bad.Ref}}}}
 	w.about = []reconcile.Write{{ID: bad, Digest: "1"}}
 	w.actions = []reconcile.Action{{Op: reconcile.OpCreate, ID: bad, Part: "bad"}}
-	w.commitErr, w.fates = errors.New("refused"), []effect.Fate{{Err: "refused"}}
+	w.commitErr, w.fates = errors.New("refused"), []effect.Fate{{Err: errors.New("refused")}}
 	w.happens("modified", "x")
 	effects, w.about, w.commitErr, w.fates = effect.Effects{}, nil, nil, nil
 	return w, bad, fails, looks
