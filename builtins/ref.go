@@ -24,7 +24,7 @@ func refParam(builtin, noNamespace string) Param {
 const ofModule = "the module's, in global hooks the operator's"
 
 // unchangedParam is the fence of writes.
-var unchangedParam = Param{Name: "if_unchanged", Type: TypeDict, Default: "None", Keyword: true, Doc: "The object as it was seen, with metadata.resourceVersion: when it has changed since, the commit fails and the run is repeated."}
+var unchangedParam = Param{Name: "if_unchanged", Type: TypeDict, Default: "None", Keyword: true, Doc: "The object as it was seen, with metadata.resourceVersion: when it has changed since, the run is repeated at once; it counts as failed when that happens five times in a row."}
 
 // refParts are what follows the api version of a reference that is written out.
 var refParts = [...]string{"kind", "name", "namespace"}

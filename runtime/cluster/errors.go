@@ -110,8 +110,11 @@ func (c *Client) explain(err error, a action) error {
 		return err
 	}
 	msg := c.describe(err, a)
-	if rbacDenial.MatchString(err.Error()) || escalation.MatchString(err.Error()) { // rights come without an event
+	switch {
+	case rbacDenial.MatchString(err.Error()) || escalation.MatchString(err.Error()): // rights come without an event
 		err = &lane.Passing{Err: err}
+	case changedMeanwhile(err):
+		err = &lane.Passing{Err: err, Race: true}
 	}
 	return &Error{Ref: a.ref, Verb: a.verb, msg: msg, err: err}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/sim/apitest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -113,6 +114,9 @@ func TestWrites(t *testing.T) {
 			err := NewWriter(WriterOptions{Client: c, JQ: fakeJQ}).Write(context.Background(), "starling/web/f", test.write)
 			if got := fmt.Sprint(err); got != test.err && (err != nil || test.err != "") {
 				t.Errorf("error is\n%v, want\n%s", err, test.err)
+			}
+			if passing, is := errors.AsType[*lane.Passing](err); strings.HasSuffix(test.err, changed) != (is && passing.Race) {
+				t.Errorf("a lost race: %v", is)
 			}
 			var verbs []string
 			for _, r := range api.Requests()[before:] {

@@ -347,14 +347,16 @@ func (e *Engine) runFailed(r *asked, err error) {
 	}
 	work := r.work()
 	e.over(r)
-	allowed, again := r.allowed(), s.Why() == err.Error()
-	h.subjects.Fail(s, err.Error(), allowed)
-	h.failures++
+	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
+	if !lost {
+		h.subjects.Fail(s, err.Error(), allowed)
+		h.failures++
+	}
 	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError
 	errors.As(err, &failed)
 	switch {
-	case allowed:
+	case allowed && !lost:
 		h.lane.AwaitChange(work)
 		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
 	case failed != nil && failed.Permanent:
@@ -368,6 +370,9 @@ func (e *Engine) runFailed(r *asked, err error) {
 		if failed != nil && failed.RetryAfter > 0 {
 			delay = failed.RetryAfter
 		}
+		if lost {
+			level = builtins.LevelDebug
+		}
 		h.lane.Failed(work, e.now.Add(delay))
 		then = "next try in " + roundUp(delay).String()
 	}
@@ -375,7 +380,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 		e.requeueAt(s, e.nextLook(r))
 	}
 	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
-	m.pass.Ran(h.gen.ID, work.Events, allowed)
+	m.pass.Ran(h.gen.ID, work.Events, allowed && !lost)
 	e.touch(m)
 }
 

@@ -92,6 +92,35 @@ func TestAHookThatLacksRightsIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
+// A race that a write has lost is over at once: the run is repeated, and nothing has failed. One that is lost each time
+// has failed.
+func TestALostRaceIsNoFailure(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		for _, lost := range []int{3, 1000} {
+			h := hk("races", onStartup(1))
+			h.AllowFailure = allowed
+			w, tries := newWorld(t, mod("web", isOn(), h)), 0
+			w.hooks["web/races"] = func(RunHook) (effect.Effects, error) {
+				return effect.Effects{Writes: []effect.Write{{Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}}, nil
+			}
+			w.commitErr = &lane.Passing{Err: errBoom, Race: true}
+			w.told = func(a Action) {
+				if _, is := a.(Commit); is {
+					if tries++; tries > lost {
+						w.commitErr = nil
+					}
+				}
+			}
+			w.start()
+			w.advance(10 * time.Second)
+			failures := w.e.modules["web"].hooks[0].failures
+			if once := lost == 3; once != (failures == 0) || once && tries != 4 || tries > 10 || !once && allowed && tries != 5 {
+				t.Errorf("allowed %v, %d lost: %d tries, %d failures", allowed, lost, tries, failures)
+			}
+		}
+	}
+}
+
 // It is said why there is no run; an input that comes all the same has no effect.
 func TestWhyThereIsNoRunNow(t *testing.T) {
 	w := newWorld(t, runnableModule(isOn()), mod("off", builtins.ModuleDecl{}, hk("a", onStartup(0))))

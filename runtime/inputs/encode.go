@@ -24,6 +24,7 @@ type failure struct {
 	Text    string
 	Fail    *builtins.FailError
 	Passing bool // it is a [lane.Passing]
+	Race    bool // and says so
 }
 
 // Error is the text.
@@ -35,7 +36,7 @@ func (f *failure) Unwrap() (found []error) {
 		found = append(found, f.Fail)
 	}
 	if f.Passing {
-		found = append(found, &lane.Passing{Err: errors.New(f.Text)})
+		found = append(found, &lane.Passing{Err: errors.New(f.Text), Race: f.Race})
 	}
 	return found
 }
@@ -43,7 +44,9 @@ func (f *failure) Unwrap() (found []error) {
 func failureOf(err error) *failure {
 	f := &failure{Text: err.Error()}
 	errors.As(err, &f.Fail)
-	_, f.Passing = errors.AsType[*lane.Passing](err)
+	if passing, is := errors.AsType[*lane.Passing](err); is {
+		f.Passing, f.Race = true, passing.Race
+	}
 	return f
 }
 

@@ -30,7 +30,9 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 
 // After is Delay after that many failures of which err is the last.
 func (b Backoff) After(err error, failures int, jitter float64) time.Duration {
-	if _, passing := errors.AsType[*Passing](err); passing {
+	if Lost(err, failures) {
+		b.Min = min(b.Min, lostRetry)
+	} else if _, passing := errors.AsType[*Passing](err); passing {
 		b.Max = min(b.Max, max(b.Min, passingMax))
 	}
 	return b.Delay(failures, jitter)
@@ -41,7 +43,23 @@ const passingMax = 15 * time.Second
 
 // Passing is an error that may be over in a moment, whatever has failed before: of a server that is overloaded, fails,
 // or is away, or of a right that is lacking. It is tried again soon for as long as it lasts.
-type Passing struct{ Err error }
+type Passing struct {
+	Err error
+	// Race says that another writer came first: the next try sees what that has written.
+	Race bool
+}
+
+// A race that is lost is no failure for as many tries, which come soon.
+const (
+	mostLost  = 4
+	lostRetry = 100 * time.Millisecond
+)
+
+// Lost says that err, of a try after which so many in a row have ended with an error, is no more than a lost race.
+func Lost(err error, failures int) bool {
+	passing, is := errors.AsType[*Passing](err)
+	return is && passing.Race && failures <= mostLost
+}
 
 // Error is the text of the error.
 func (p *Passing) Error() string { return p.Err.Error() }

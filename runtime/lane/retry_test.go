@@ -43,7 +43,7 @@ func TestRetrySoon(t *testing.T) {
 func TestRetryOfAPassingError(t *testing.T) {
 	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
 	r := Retry{Attempt: 20}
-	r.Failed(now, fmt.Errorf("crds: %w", &Passing{errors.New("too many requests")}), backoff, 0)
+	r.Failed(now, fmt.Errorf("crds: %w", &Passing{Err: errors.New("too many requests")}), backoff, 0)
 	if r.Err != "crds: too many requests" || !r.At.Equal(now.Add(passingMax)) {
 		t.Errorf("the next try is at %s: %s", r.At, r.Err)
 	}
