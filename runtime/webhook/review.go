@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 const admissionVersion = "admission.k8s.io/v1"
@@ -152,14 +154,36 @@ func (s *server) review(ctx context.Context, to route, body []byte) (result stri
 		return s.reviewModule(ctx, review)
 	}
 	ref := effect.Ref{APIVersion: review.APIVersion, Kind: review.Kind, Namespace: review.Namespace, Name: review.Name}
-	if s.own.Owns(ref) || s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) {
+	if s.own.Owns(ref) || to.mutate && s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) {
 		return answerReview(review, builtins.Response{}) // a release Secret holds all that its chart rendered
+	}
+	late := review.Late
+	review.Object = s.sealed(review, review.Object)
+	review.Late = func(name string) (map[string]any, error) {
+		out, err := late(name)
+		return s.sealed(review, out), err
 	}
 	response, err := s.answer(ctx, to.hook, review.Request(to.binding))
 	if err != nil {
 		return "", nil, err
 	}
 	return answerReview(review, response)
+}
+
+// sealed is an object as a validating hook sees it: without data, if it has the mark of an instance. Anybody may set that
+// mark, so it keeps no hook from being asked.
+func (s *server) sealed(review *builtins.Review, obj map[string]any) map[string]any {
+	if !s.own.OwnsObject(review.APIVersion, review.Kind, obj) {
+		return obj
+	}
+	out := object.CopyPlain(obj).(map[string]any)
+	metadata, _ := out["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		delete(out, field)
+	}
+	return out
 }
 
 // answerReview makes the body of the answer.
