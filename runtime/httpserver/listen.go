@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/httplimit"
 	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
@@ -22,7 +23,7 @@ func Listen(address, certs string) (*Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Listener{Listener: ln}, nil
+		return &Listener{Listener: httplimit.Listener(ln, httplimit.MostConnections)}, nil
 	}
 	pair, err := tlsfiles.OpenPair(certs, "--receive-certs")
 	if err != nil {
@@ -32,5 +33,5 @@ func Listen(address, certs string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{tls.NewListener(ln, pair.Config()), pair}, nil
+	return &Listener{tls.NewListener(httplimit.Listener(ln, httplimit.MostConnections), pair.Config()), pair}, nil
 }

@@ -143,7 +143,7 @@ func newServer(own effect.Instance, answer Answer, observe func(Observation), lo
 func (s *server) start(ln net.Listener) {
 	s.address.Store(ln.Addr().String())
 	s.stopped.Go(func() {
-		if err := s.http.ServeTLS(ln, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.ServeTLS(httplimit.Listener(ln, httplimit.MostConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error().Err(err).Msg("webhooks: the server has stopped")
 		}
 	})
