@@ -143,8 +143,8 @@ func (e *Engine) serve(m *module) {
 	if m.started && !m.leaving {
 		for _, h := range m.hooks {
 			switch {
-			case !h.answersRequests() || h.barred != "":
-			case h.watches.Complete():
+			case !h.answersRequests():
+			case h.barred != "", h.watches.Complete(): // for one that must not run its failure policy decides
 				next.Hooks = append(next.Hooks, h.gen)
 			default:
 				next.Waits = append(next.Waits, h.gen)

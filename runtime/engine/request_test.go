@@ -145,3 +145,19 @@ func TestASessionRunsBesideAModuleThatIsOff(t *testing.T) {
 	w.in(Requested{ID: 1, Hook: "web/a"})
 	wantSaid(t, w, "request 1: <nil>")
 }
+
+// A hook that must not run stays registered, whether its watches are complete or not: its failure policy decides, as
+// for any hook that fails.
+func TestABarredHookStaysRegistered(t *testing.T) {
+	for _, complete := range []bool{true, false} {
+		guard := hk("guard", builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}, onWatch("nodes"))
+		w := newWorld(t, mod("web", isOn(), guard, hk("b", onReceive("/x"))))
+		w.unsynced["web/guard#nodes"] = !complete
+		w.e = New(w.opts)
+		w.in(Config{State: ConfigPresent})
+		w.in(Start{Generation: w.gen, Barred: map[string]string{"web/guard": "quarantined"}})
+		if got := w.served[len(w.served)-1]; got != "web: web/guard web/b" {
+			t.Errorf("complete %v: served %q", complete, w.served)
+		}
+	}
+}
