@@ -161,7 +161,7 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h := m.byKey[f.Hook]
 	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
 	switch {
-	case e.mayHold(m, f.Hook), h == nil && e.globals.Stays != "":
+	case e.mayHold(m, f.Hook), e.globals.Stays != "" && (h == nil || !h.cleans()):
 	case useless, m.verdict.Do == verdicts.Forget && !m.started, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
 	case h != nil && m.started && h.watches.Complete() && h.eachWatch().Served():

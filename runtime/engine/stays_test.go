@@ -209,3 +209,27 @@ func TestAnOlderTreeKeepsWebhooksOfModulesThatAreOff(t *testing.T) {
 		t.Errorf("served %q, want %q", w.served, want)
 	}
 }
+
+// The newer tree has a cleanup where this one has none: its finalizers stay on objects until the tree counts.
+func TestAnOlderTreeKeepsFinalizersOfANewerHook(t *testing.T) {
+	for name, older := range map[string]*generation.Hook{"for_each": eachHook("a", false), "no for_each": hk("a", onWatch("nodes"))} {
+		w := eachWorld(t, true, "x")
+		w.start()
+		if !w.objects["x"].Held {
+			t.Fatal("no finalizer")
+		}
+		w.gen = newWorld(t, mod("web", isOn(), code("0", older))).gen
+		w.stays = "noon"
+		w.start()
+		w.advance(time.Hour)
+		if !w.objects["x"].Held {
+			t.Errorf("%s: the finalizer is gone", name)
+		}
+		w.state("web", status.ModuleReady, "")
+		w.in(Stays{})
+		w.advance(time.Hour)
+		if w.objects["x"].Held {
+			t.Errorf("%s: the finalizer stays", name)
+		}
+	}
+}
