@@ -147,9 +147,10 @@ func (e *Engine) fault(m *module, why string, begun int) {
 		}
 	}
 	e.note(builtins.LevelError, m, "", why)
-	if m != e.global {
-		e.stand(m)
+	if m == e.global { // nothing is installed without what its hooks would set
+		m.broken = why
 	}
+	e.stand(m)
 }
 
 // panicked is the line of the panic that is being recovered from.

@@ -146,3 +146,32 @@ func TestAPanicAboutAllModulesEndsTheProcess(t *testing.T) {
 	w.e.modules["web"].values = nil
 	w.in(Reload{Generation: &generation.Generation{Number: 2, Names: []string{"web"}, Modules: map[string]*generation.Module{"web": nil}}})
 }
+
+// A panic about the global hooks, at a start, too: nothing is installed without what they would set, or uninstalled
+// because they do not set it. Installed modules go on.
+func TestAPanicAboutTheGlobalHooks(t *testing.T) {
+	w := newWorld(t, mod(globalName, isOn(), hk("g", onStartup(0))), mod("web", isOn()), mod("shop", builtins.ModuleDecl{}))
+	w.hooks["global/g"] = func(RunHook) (effect.Effects, error) { return set("shopEnabled", true), nil }
+	w.start()
+	w.state("shop", status.ModuleReady, "")
+	w.gen.Tree.Values = map[string]any{"shopEnabled": false}
+	w.gen.Modules["new"] = mod("new", isOn())
+	w.gen.Names = []string{"new", "shop", "web"}
+	delete(w.kept, globalName) // somebody has deleted what is kept
+	w.told = func(a Action) {
+		if a, is := a.(RunHook); is && a.Hook.ID == "global/g" {
+			w.e.global.sets = nil
+		}
+	}
+	w.start()
+	w.advance(time.Hour)
+	if !w.e.global.barred() {
+		t.Fatal("no panic")
+	}
+	w.state("web", status.ModuleReady, "")
+	w.state("new", status.ModuleBlocked, "a bug in starling")
+	w.state("shop", status.ModuleOff, "its release stays as it is")
+	if len(w.gone) > 0 {
+		t.Errorf("gone %v", w.gone)
+	}
+}
