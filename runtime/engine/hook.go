@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -333,5 +334,32 @@ func overflow(events []builtins.Event) []builtins.Event {
 	for _, name := range names {
 		out = append(out, builtins.Event{Type: "sync", Binding: name, Cause: cause.Cause})
 	}
+	return out
+}
+
+// newest leaves of the events of one object the last of each type, as the driver's inbox does: each may hold a whole
+// version of it, and a hook that fails keeps them until it succeeds.
+func newest(events []builtins.Event) []builtins.Event {
+	type key struct {
+		typ, binding, namespace, name string
+		asked                         bool
+	}
+	at, out := map[key]int{}, make([]builtins.Event, 0, len(events))
+	for _, ev := range slices.Backward(events) {
+		k := key{ev.Type, ev.Binding, ev.Namespace, ev.Name, ev.Asked}
+		i, later := at[k]
+		if !later || !causes.OfWatch(ev) {
+			at[k] = len(out)
+			out = append(out, ev)
+			continue
+		}
+		if ev.Old != nil { // of all that has changed since
+			out[i].Old = ev.Old
+		}
+		if ev.Cause.Compare(out[i].Cause) > 0 {
+			out[i].Cause = ev.Cause
+		}
+	}
+	slices.Reverse(out)
 	return out
 }

@@ -145,7 +145,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	l := m.queues[name]
 	if l == nil {
-		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Parallel: m.parallel, Pause: m.pause})
+		l = lane.New(lane.Options[builtins.Event]{Overflow: overflow, Fewer: newest, Parallel: m.parallel, Pause: m.pause})
 		m.queues[name] = l
 	}
 	return l

@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"go.starlark.net/starlark"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // watching is a watch on v1 Node, changed by edit.
@@ -237,5 +240,42 @@ func TestAWatchThatIsCompleteAgainTellsOfWhatItHasMissed(t *testing.T) {
 		w.in(WatchFailed{ID: "web/a#nodes"})
 		w.in(WatchSynced{ID: "web/a#nodes", Served: true})
 		w.wantRuns(want...)
+	}
+}
+
+// An object that changes while its hook fails, or waits for another watch, has the newest event of each type wait: each
+// may hold a whole version of it. The run is still told what the first of them has replaced.
+func TestOneVersionOfAnObjectWaits(t *testing.T) {
+	for name, key := range map[string]string{"a hook": "", "an object of for_each": "x"} {
+		h := hk("a", onWatch("nodes"))
+		if key != "" {
+			h = eachHook("a", false)
+		}
+		w := newWorld(t, mod("web", isOn(), h))
+		w.objects["x"] = Object{Name: "x"}
+		var ran []builtins.Event
+		fails := true
+		w.hooks["web/a"] = func(a RunHook) (effect.Effects, error) {
+			if ran = a.Events; fails {
+				return effect.Effects{}, errBoom
+			}
+			return effect.Effects{}, nil
+		}
+		w.start()
+		for i := range 900 {
+			w.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "x", Result: starlark.MakeInt(i), Old: starlark.MakeInt(i - 1)}}})
+			if i%300 == 0 {
+				w.advance(2 * time.Second)
+			}
+		}
+		if n := len(w.e.modules["web"].hooks[0].lane.Pending(lane.ID{Group: "web/a", Key: key})); n > 20 {
+			t.Errorf("%s: %d events wait for it", name, n)
+		}
+		fails = false
+		w.advance(time.Minute)
+		first, last := ran[slices.IndexFunc(ran, func(ev builtins.Event) bool { return ev.Type == "modified" })], ran[len(ran)-1]
+		if first.Old != starlark.MakeInt(-1) || last.Result != starlark.MakeInt(899) || len(ran) > 20 {
+			t.Errorf("%s: told of %v to %v by %d events", name, first.Old, last.Result, len(ran))
+		}
 	}
 }

@@ -19,7 +19,7 @@ type group[E any] struct {
 type item[E any] struct {
 	key          string
 	events       []E
-	most         int       // more of them than this, and than MaxEvents, are too many
+	most         int       // more of them than this, and than a few, are looked at again
 	seq          int       // when it began to wait: first come, first served
 	order        int       // first attempts go by order
 	notBefore    time.Time // backoff

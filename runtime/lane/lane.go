@@ -34,6 +34,8 @@ type Options[E any] struct {
 	// Overflow stands in for events that are too many to keep. It must not be
 	// nil.
 	Overflow func(dropped []E) []E
+	// Fewer leaves out events that later ones make void. Nil: none does.
+	Fewer func(events []E) []E
 	// Parallel says how many pieces of work of a group may be taken at a time.
 	// Nil means one.
 	Parallel func(group string) int
@@ -67,6 +69,9 @@ type Work[E any] struct {
 func New[E any](o Options[E]) *Lane[E] {
 	if o.Parallel == nil {
 		o.Parallel = func(string) int { return 1 }
+	}
+	if o.Fewer == nil {
+		o.Fewer = func(events []E) []E { return events }
 	}
 	if o.Pause == nil {
 		o.Pause = func(string) time.Duration { return 0 }
@@ -242,9 +247,16 @@ func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 	l.place(w.ID, g, it)
 }
 
-// join has events wait for an item. Those that stand in for too many may be many, too: so the next time is when there
+// fewEvents may wait before any is looked at again.
+const fewEvents = 10
+
+// join has events wait for an item. Those that stand in for others may be many, too: so the next time is when there
 // are twice as many, or each event would cost as much as all.
 func (l *Lane[E]) join(it *item[E], events []E) {
+	if len(events) > max(fewEvents, it.most) {
+		events = l.o.Fewer(events)
+		it.most = min(2*len(events), MaxEvents)
+	}
 	if len(events) > max(MaxEvents, it.most) {
 		events = l.o.Overflow(events)
 		it.most = 2 * len(events)
