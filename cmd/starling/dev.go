@@ -206,6 +206,8 @@ func (d *devLoop) print(r *dev.Round) {
 	case r.Plan == nil:
 	case r.Plan.Changes():
 		parts = append(parts, counted(len(r.Plan.Objects), "object")+" changed")
+	case len(r.Values) > 0:
+		parts = append(parts, counted(len(r.Values), "value")+" changed ("+strings.Join(r.Values[:min(3, len(r.Values))], ", ")+")")
 	default:
 		parts = append(parts, "nothing else changed")
 	}

@@ -105,6 +105,8 @@ type Round struct {
 	// Plan is what has become different since the last tree that loads; nil in the first
 	// round, and while a module does not load.
 	Plan *plan.Plan
+	// Values are those that have changed, and that no release shows: "web: size".
+	Values []string
 	// Modules is how many have changed, of All.
 	Modules, All int
 	Took         time.Duration
@@ -147,7 +149,7 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 		return nil, err
 	}
 	if brokenModules(gen) == nil && l.world != nil {
-		if r.Plan, err = l.plan(ctx); err != nil {
+		if r.Plan, r.Values, err = l.plan(ctx); err != nil {
 			l.Refuse(err)
 			return r, err
 		}
@@ -156,31 +158,39 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	return r, nil
 }
 
-// plan says what the tree changes in the last cluster, which stays as it is.
-func (l *Loop) plan(ctx context.Context) (*plan.Plan, error) {
+// plan says what the tree changes in the last cluster, which stays as it is, and which values beside those of releases.
+func (l *Loop) plan(ctx context.Context) (p *plan.Plan, changed []string, err error) {
 	if err := l.take(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer l.give()
 	fork, err := l.world.Fork()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fork.Use(l.gen)
 	if l.o.Update != nil {
 		if err := l.o.Update(fork); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := l.switchOn(fork, l.gen); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p, err := plan.Make(ctx, fork)
-	if err != nil {
-		return nil, err
+	if p, err = plan.Make(ctx, fork); err != nil {
+		return nil, nil, err
 	}
 	spare(p)
-	return p, nil
+	for _, name := range fork.Modules() {
+		before := l.world.Values(name)
+		if _, chart := fork.ModuleRef(name); chart || before == nil {
+			continue
+		}
+		for _, c := range values.Changes(before, fork.Values(name), values.Explanation{}) {
+			changed = append(changed, name+": "+c.Path)
+		}
+	}
+	return p, changed, nil
 }
 
 // Settle prepares the next round, after people have seen this one: a cluster in which the

@@ -71,6 +71,9 @@ func (a *author) save(edits ...string) string {
 		}
 		out += fmt.Sprintf(" %s %s;", f.Path, word)
 	}
+	if len(r.Values) > 0 {
+		out += fmt.Sprint(" ", r.Values)
+	}
 	if r.Plan != nil {
 		var b bytes.Buffer
 		if err := r.Plan.Print(&b, plan.PrintOptions{}); err != nil {
@@ -114,6 +117,21 @@ func TestRounds(t *testing.T) {
 		if got := strings.TrimSpace(a.save(step.edits...)); got != step.want {
 			t.Errorf("round %d: %s\nwant %s", i, got, step.want)
 		}
+	}
+}
+
+// A value of a module without a chart that changes is told of: nothing else shows it.
+func TestADefaultOfASchema(t *testing.T) {
+	a := &author{t: t, files: map[string]string{
+		"bare/module.star":         "module()\n",
+		"bare/openapi/values.yaml": "type: object\nproperties:\n  size: {type: integer, default: 1}\n",
+	}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
+	a.save()
+	if got := a.save("bare/openapi/values.yaml", "default: 1", "default: 2"); !strings.Contains(got, "[bare: size]") {
+		t.Errorf("got %s", got)
+	}
+	if got := a.save(); strings.Contains(got, "size") {
+		t.Errorf("got %s", got)
 	}
 }
 
