@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -60,6 +61,8 @@ type client struct {
 	lifeless bool
 	// claimed says that another release waits for an object.
 	claimed func(Key) bool
+	// others are the objects that were not deleted, for others have them.
+	others sync.Map // *resource.Info → nothing
 	// remember notes down what could not be deleted.
 	remember func([]object) error
 	// limit refuses objects that may not be made; nil refuses none.
@@ -172,6 +175,7 @@ func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duratio
 	if c.lifeless {
 		return nil
 	}
+	resources = resources.Filter(func(info *resource.Info) bool { _, theirs := c.others.Load(info); return !theirs })
 	c.waits()
 	return c.until(func() error { return c.Client.WaitForDelete(resources, timeout) })
 }

@@ -100,6 +100,7 @@ func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagatio
 	name, namespace := at.GetAnnotations()[helmName], at.GetAnnotations()[helmNamespace]
 	switch {
 	case name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), c.claimed(keyOf(info.Mapping, info.Namespace, info.Name)):
+		c.others.Store(info, nil)
 		return true, nil // nothing is left of it here
 	case keep && at.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy:
 		return false, nil

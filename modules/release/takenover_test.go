@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -233,4 +236,31 @@ func TestAnObjectThatCannotBeReadStopsNothing(t *testing.T) {
 			t.Errorf("%s is there in the end", name)
 		}
 	}
+}
+
+// An uninstall that was cut off is brought to its end, which waits for no object that others have.
+func TestNobodyWaitsForTheEndOfWhatOthersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newSimulatedDrift(t)
+		web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}
+		if _, err := w.Reconcile(t.Context(), web); err != nil {
+			t.Fatal(err)
+		}
+		patch := func(of schema.GroupVersionResource, name, patch string) {
+			t.Helper()
+			if _, err := w.client.Resource(of).Namespace("apps").Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		patch(configMaps, "a", `{"metadata": {"annotations": {"`+helmName+`": "other"}}}`)
+		patch(secretsResource(), secretName("web", 1), `{"metadata": {"labels": {"status": "uninstalling"}}}`)
+		began := time.Now()
+		web.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+		if res, err := w.Reconcile(t.Context(), web); err != nil || res.Action != ActionInstalled || time.Since(began) > time.Minute {
+			t.Errorf("after %s: %+v, %v", time.Since(began), res, err)
+		}
+		if !w.there(configMaps, "apps", "a") || !w.there(configMaps, "apps", "b") {
+			t.Error("an object is missing")
+		}
+	})
 }
