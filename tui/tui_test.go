@@ -297,6 +297,14 @@ func TestAnAnswerBelowTheKeys(t *testing.T) {
 	}
 }
 
+// WHY of a module that is ready names its hook that fails, as starling get modules does.
+func TestWhyOfAReadyModule(t *testing.T) {
+	seen := instance()
+	seen.Status.Modules[0].Drifted = nil
+	seen.Status.Hooks = append(seen.Status.Hooks, status.Hook{ID: "db/hooks/b.star:g", Module: "db", State: status.HookOK, LastError: "denied"})
+	open(t, &source{seen: seen}, 120, 9).shows("db/hooks/b.star:g: denied")
+}
+
 // A key that does nothing says so, on the table and on pages.
 func TestAKeyThatDoesNothing(t *testing.T) {
 	x := open(t, &source{seen: instance()}, 80, 9)

@@ -42,6 +42,8 @@ def answer(ctx, o):
 def tell(ctx, o):
     if o.spec.mode == "status":
         fail("not with " + read(ctx))
+    for _ in range(20000 if o.spec.mode == "steps" else 0):
+        pass
     return {}
 
 controller(
@@ -87,6 +89,14 @@ func childOf(controller, name string) map[string]any {
 	obj := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop", "uid": name}}
 	p := reconcile.Part{ID: reconcile.ID{Ref: effect.RefOf(obj)}, Digest: "d"}
 	return reconcile.Mark(obj, &p, 0, reconcile.Parent{Key: "shop/w", UID: "u", Controller: controller})
+}
+
+// The steps of status= are steps of the run.
+func TestStepsOfStatusCount(t *testing.T) {
+	long, short := Run(t.Context(), about(t, "steps")), Run(t.Context(), about(t, "none"))
+	if long.Err != nil || long.Usage.Steps < short.Usage.Steps+20000 {
+		t.Errorf("%d steps, and %d without those of status=, %v", long.Usage.Steps, short.Usage.Steps, long.Err)
+	}
 }
 
 // The value of a Secret that an author puts into a reason is in no condition, no action and no error.

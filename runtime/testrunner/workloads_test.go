@@ -88,6 +88,7 @@ def test_words_for_mistakes(t):
     t.workloads()
     t.expect_error(lambda: t.pods.fail(exit_code = 0), "between 1 and 255")
     t.expect_error(lambda: t.pods.recover(labels = "app=web"), "no Pods with the labels")
+    t.expect_error(lambda: t.jobs.fail("dump-*"), "is no name of a Job: t.jobs.fail takes one Job")
     t.expect_error(lambda: t.stale("configmap"), "did you mean ConfigMap")
 
 def test_a_stale_list(t):
