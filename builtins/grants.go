@@ -43,8 +43,12 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 			asking = append(asking, g)
 		}
 	}
+	others := effect.MayBeOthers(ref) // which the object itself says, once it is written
 	if verbAllowed(verb, free) {
-		if guard.MarkFor == "" {
+		switch {
+		case others != "":
+			guard.Any, guard.Refused = []effect.Condition{{Labels: others}}, c.notCovered(word, ref).Error()
+		case guard.MarkFor == "":
 			return nil, nil
 		}
 		return guard, nil
@@ -59,6 +63,9 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 			condition.MadeBy = c.run.Instance.Mark(c.run.Module)
 		}
 		asked = append(asked, g.asks())
+		if others != "" {
+			condition.Labels = strings.TrimPrefix(condition.Labels+","+others, ",")
+		}
 		if made == nil || condition.SelectsLabels(made) {
 			guard.Any = append(guard.Any, condition)
 		}

@@ -140,6 +140,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.conflicts()
 	c.charts()
 	c.definitions()
+	c.powers()
 	c.allKinds()
 	c.examples()
 	c.customFields()

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/watch"
 )
@@ -281,13 +282,24 @@ func verbsOf(g builtins.Grant, called calls) []string {
 		}
 	}
 	writes := slices.ContainsFunc(out, func(v string) bool { return v == "create" || v == "patch" || v == "delete" })
-	if writes && (g.Labels != "" || g.Owned) {
+	if writes && (g.Labels != "" || g.Owned || mayBeOthers(&g)) {
 		out = append(out, "get") // the object is looked at first
 	}
 	if called.jq && slices.Contains(out, "patch") {
 		out = append(out, "get", "update")
 	}
 	return sorted(out)
+}
+
+// mayBeOthers says whether a grant is for names that objects of another Starling may have.
+func mayBeOthers(g *builtins.Grant) bool {
+	names := g.Names
+	if names == nil {
+		names = []string{""}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return effect.MayBeOthers(effect.Ref{APIVersion: g.APIVersion, Kind: g.Kind, Name: name}) != ""
+	})
 }
 
 // writes says whether a module may write a subresource of a kind: one that the call

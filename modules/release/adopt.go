@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -99,6 +100,9 @@ func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error)
 			return fmt.Sprintf("it is of release %s", other), err
 		}
 	}
+	if by := m.maker(live, ref); by != "" {
+		return by, nil
+	}
 	delete(live.Annotations, helmName)
 	if live.Annotations[effect.MadeByAnnotation] == m.instance().Mark(ref.Module) {
 		delete(live.Annotations, effect.MadeByAnnotation) // an object that a hook of the module has made
@@ -108,6 +112,34 @@ func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error)
 		return "", err
 	}
 	return children.Keeper(obj, children.Parent{}), nil
+}
+
+// maker says which other Starling, or other module of this one, has made an object that carries no mark of a release,
+// "" for none. Who has left the tree has nothing there any more.
+func (m *Manager) maker(live *metav1.PartialObjectMetadata, ref Ref) string {
+	if of := live.Labels[effect.InstanceLabel]; of != "" {
+		return "it belongs to the starling instance of " + of
+	}
+	mark, _, _ := strings.Cut(live.Annotations[effect.DefinedByAnnotation], " ")
+	if at := strings.LastIndexByte(mark, '/'); at > 0 {
+		switch module := mark[at+1:]; {
+		case mark[:at]+"/" != m.instance().Mark(""):
+			return "it is defined by the starling instance of " + mark
+		case m.others(module, ref):
+			return "it is defined by module " + module
+		}
+	}
+	for _, f := range live.ManagedFields {
+		if module := effect.ManagerModule(f.Manager); f.Operation == metav1.ManagedFieldsOperationApply && m.others(module, ref) {
+			return "a hook of module " + module + " has made it"
+		}
+	}
+	return ""
+}
+
+// others says whether a module is in the tree that is not the one of a release.
+func (m *Manager) others(module string, ref Ref) bool {
+	return module != "" && module != ref.Module && (m.o.Has == nil || m.o.Has(module))
 }
 
 // holds says whether the newest revision of a release has an object in it.

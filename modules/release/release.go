@@ -44,6 +44,8 @@ type Options struct {
 	// Converts says of which CustomResourceDefinitions the conversion is set by
 	// somebody else, whatever crds/ says; nil: of none.
 	Converts func(crd string) bool
+	// Has says whether the module tree has a module of this name; nil: of any.
+	Has func(module string) bool
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. Code that waits for that takes it as done.
 	Lifeless bool

@@ -40,15 +40,21 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 	for name, meta := range map[string]struct {
 		annotations map[string]string
 		owners      []metav1.OwnerReference
+		label       string
+		manager     string // applies it
 		err         string
 	}{
-		"nobody":                   {},
-		"a release that is gone":   {annotations: map[string]string{helmName: "gone", helmNamespace: "apps"}},
-		"another release":          {annotations: map[string]string{helmName: "victim", helmNamespace: "apps"}, err: "it is of release victim in namespace apps"},
-		"a controller":             {owners: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: new(bool)}}, err: "it belongs to ReplicaSet r"},
-		"a parent":                 {annotations: map[string]string{"starling.dev/parent": "apps/p", "starling.dev/parent-uid": "u"}, err: "it is a child of apps/p"},
-		"a hook of another module": {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/other"}, err: "it is made by a hook"},
-		"a hook of this module":    {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/thief"}},
+		"nobody":                                {},
+		"a release that is gone":                {annotations: map[string]string{helmName: "gone", helmNamespace: "apps"}},
+		"another release":                       {annotations: map[string]string{helmName: "victim", helmNamespace: "apps"}, err: "it is of release victim in namespace apps"},
+		"a controller":                          {owners: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: new(bool)}}, err: "it belongs to ReplicaSet r"},
+		"a parent":                              {annotations: map[string]string{"starling.dev/parent": "apps/p", "starling.dev/parent-uid": "u"}, err: "it is a child of apps/p"},
+		"a hook of another module":              {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/other"}, err: "it is made by a hook"},
+		"a hook of this module":                 {annotations: map[string]string{effect.MadeByAnnotation: "ops/starling/thief"}},
+		"another instance":                      {label: "ops.second", err: "it belongs to the starling instance of ops.second"},
+		"another module's hook, without a mark": {manager: effect.Manager("victim/hooks/a.star:f"), err: "a hook of module victim has made it"},
+		"its own hook, without a mark":          {manager: effect.Manager("thief/hooks/a.star:f")},
+		"a hook of a module that is gone":       {manager: effect.Manager("gone/hooks/a.star:f")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f := newSimulatedDrift(t)
@@ -65,15 +71,24 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 				for i := range meta.owners {
 					*meta.owners[i].Controller = true
 				}
-				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"of": "others"}}}
 				o.SetName("a")
 				o.SetAnnotations(meta.annotations)
 				o.SetOwnerReferences(meta.owners)
-				if _, err := w.client.Resource(configMaps).Namespace("apps").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+				if meta.label != "" {
+					o.SetLabels(map[string]string{effect.InstanceLabel: meta.label})
+				}
+				if meta.manager != "" {
+					_, err := w.client.Resource(configMaps).Namespace("apps").Apply(t.Context(), "a", o, metav1.ApplyOptions{FieldManager: meta.manager})
+					if err != nil {
+						t.Fatal(err)
+					}
+				} else if _, err := w.client.Resource(configMaps).Namespace("apps").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			thief := Target{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm), Adopt: true}
+			w.o.Has = func(module string) bool { return module != "gone" }
 			writes := len(f.writes)
 			_, err := w.Reconcile(t.Context(), thief)
 			if meta.err == "" && err != nil || meta.err != "" && (err == nil || !strings.Contains(err.Error(), meta.err)) {

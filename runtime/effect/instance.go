@@ -82,6 +82,28 @@ func (i Instance) Owns(ref Ref) bool {
 	return false
 }
 
+// MayBeOthers is the label selector of an object of this name that belongs to no Starling at all, "" where the name
+// says that already. A ConfigMap that a user has written for another instance has no mark, and is not known.
+func MayBeOthers(ref Ref) string {
+	group, _, grouped := strings.Cut(ref.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	may := false
+	switch group + "/" + ref.Kind {
+	case "/ConfigMap":
+		may = strings.HasSuffix(ref.Name, "-releases")
+	case "/Secret":
+		may = slices.ContainsFunc([]string{"-webhooks", "-records", "-kept-", "-set-", "-releases-"}, func(part string) bool { return strings.Contains(ref.Name, part) })
+	case "coordination.k8s.io/Lease", "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+		may = true
+	}
+	if !may {
+		return ""
+	}
+	return "!" + InstanceLabel
+}
+
 // LivesIn reports whether an object is the operator's namespace, with which all that the
 // instance owns would go.
 func (i Instance) LivesIn(ref Ref) bool {

@@ -63,3 +63,27 @@ func TestInstanceOwns(t *testing.T) {
 		t.Error(long.Label())
 	}
 }
+
+func TestNamesThatAnotherInstanceMayHave(t *testing.T) {
+	for _, tt := range []struct {
+		apiVersion, kind, name string
+		want                   bool
+	}{
+		{"v1", "ConfigMap", "second-releases", true},
+		{"v1", "ConfigMap", "releases", false},
+		{"v1", "Secret", "second-kept-web", true},
+		{"v1", "Secret", "second-set-0123", true},
+		{"v1", "Secret", "second-releases-1", true},
+		{"v1", "Secret", "second-webhooks", true},
+		{"v1", "Secret", "second-records", true},
+		{"v1", "Secret", "second", false},
+		{"coordination.k8s.io/v1", "Lease", "second", true},
+		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "x", true},
+		{"example.com/v1", "Lease", "second", false},
+		{"v1", "Pod", "second-kept-web", false},
+	} {
+		if got := MayBeOthers(Ref{APIVersion: tt.apiVersion, Kind: tt.kind, Name: tt.name}) != ""; got != tt.want {
+			t.Errorf("%s %s: %v", tt.kind, tt.name, got)
+		}
+	}
+}

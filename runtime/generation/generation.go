@@ -89,6 +89,11 @@ func (g *Generation) All() []*Module {
 	return out
 }
 
+// Has says whether it has a module of this name.
+func (g *Generation) Has(module string) bool {
+	return slices.ContainsFunc(g.All(), func(m *Module) bool { return m.Name == module })
+}
+
 // Nodes are the modules as their order is made of them.
 func (g *Generation) Nodes() []graph.Node {
 	nodes := make([]graph.Node, 0, len(g.Names))
@@ -226,11 +231,36 @@ func Load(ctx context.Context, o Options) *Generation {
 // join adds an error to a module, once: files that load the same broken one all
 // have its error.
 func (m *Module) join(err error) {
-	if m.Err != nil && slices.Contains(strings.Split(m.Err.Error(), "\n"), err.Error()) {
-		return
+	all, is := m.Err.(*problems)
+	if !is {
+		all = &problems{}
+		if m.Err != nil {
+			all.errs = []error{m.Err}
+		}
 	}
-	m.Err = errors.Join(m.Err, err)
+	text := err.Error()
+	switch known := slices.ContainsFunc(all.errs, func(e error) bool { return slices.Contains(strings.Split(e.Error(), "\n"), text) }); {
+	case known || len(all.errs) > mostProblems:
+		return
+	case len(all.errs) == mostProblems:
+		err = errMoreProblems
+	}
+	m.Err = &problems{append(slices.Clip(all.errs), err)}
 }
+
+// mostProblems is how many problems of one module are told: a list that an author can make long has one for each element.
+const mostProblems = 50
+
+var errMoreProblems = errors.New("there are more problems of this kind")
+
+// problems are those of one module.
+type problems struct{ errs []error }
+
+// Error has a line for each.
+func (p *problems) Error() string { return errors.Join(p.errs...).Error() }
+
+// Unwrap are all of them.
+func (p *problems) Unwrap() []error { return p.errs }
 
 // Only returns a generation with the global hooks and some modules of this one. It
 // leaves out requirements of other modules, and what the tree's values say of those; a

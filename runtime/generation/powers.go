@@ -1,7 +1,10 @@
 package generation
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -18,7 +21,7 @@ func (g *Generation) checkPowers() {
 				continue
 			}
 			for _, p := range h.Powers() {
-				if !p.Granted(m.Decl.Grants) && !m.defines(&p) {
+				if !p.Granted(m.Decl.Grants) && !g.owns(m, &p) {
 					m.join(fmt.Errorf("%s: hook %s %s, and module.star does not show it; add to module(grants = […]): %s", p.Pos, h.HookDecl.ID, p.Does, p.Grant()))
 				}
 			}
@@ -26,12 +29,29 @@ func (g *Generation) checkPowers() {
 	}
 }
 
-// defines says whether the module defines the kind that the power is about.
+// owns says whether the definition of the kind that the power is about is that of the module: of two modules with one
+// that of the first is applied. A file for a group of Kubernetes itself defines nothing.
+func (g *Generation) owns(m *Module, p *builtins.Power) bool {
+	if group := p.Group(); p.Verb != builtins.VerbConvert && (!strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")) || !m.defines(p) {
+		return false
+	}
+	all := g.All()
+	return !slices.ContainsFunc(all[:slices.Index(all, m)], func(before *Module) bool { return before.defines(p) })
+}
+
+// defines says whether the module has a definition of the kind that the power is about.
 func (m *Module) defines(p *builtins.Power) bool {
 	if m.Tree == nil {
 		return false
 	}
+	group := p.Group()
+	if p.Verb == builtins.VerbConvert {
+		_, group, _ = strings.Cut(p.Name, ".")
+	}
 	for _, f := range m.Tree.CRDs {
+		if !bytes.Contains(f.Data, []byte(group)) {
+			continue
+		}
 		docs, err := bounded.YAMLDocuments(f.Data)
 		if err != nil {
 			continue // where it is applied it is an error

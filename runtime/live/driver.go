@@ -257,6 +257,7 @@ func New(o Options) (*Driver, error) {
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
 		Renderer: o.Renderer, History: o.History,
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
+		Has:      func(module string) bool { return d.generation.Load().Has(module) },
 	}); err != nil {
 		return nil, err
 	}

@@ -62,10 +62,11 @@ type series struct {
 }
 
 // maxLines bounds the lines of /metrics that the hooks of one module can make, maxAllLines
-// those of all: each costs memory in every Prometheus that scrapes us.
+// those of all, the first fewLines of each module aside: each costs memory in every Prometheus that scrapes us.
 const (
 	maxLines    = 10_000
 	maxAllLines = 50_000
+	fewLines    = 100
 )
 
 // Labels that all series have.
@@ -147,7 +148,7 @@ func (m *Hooks) change(module, hook, object string, c effect.Metric) error {
 		switch lines := want.lines(); {
 		case m.lines[module]+lines > maxLines:
 			return fmt.Errorf("metric %s: the hooks of a module may make %d series together; use labels with fewer values", c.Name, maxLines)
-		case m.all+lines > maxAllLines:
+		case m.all+lines > maxAllLines && m.lines[module]+lines > fewLines:
 			return fmt.Errorf("metric %s: all hooks may make %d series together; use labels with fewer values", c.Name, maxAllLines)
 		}
 		s = &series{name: c.Name, module: module, hook: hook, labels: labels}

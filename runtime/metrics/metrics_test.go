@@ -68,6 +68,21 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
+// Modules that together make all the series that there may be leave others some.
+func TestAModuleHasRoomForAFewMetricsBesideOthers(t *testing.T) {
+	m := New()
+	for i := range maxAllLines {
+		module := "web" + strconv.Itoa(i%6)
+		m.Publish(module, module+"/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
+	}
+	for i := range fewLines + 1 {
+		errs := m.Publish("db", "db/a", "", []effect.Metric{{Kind: effect.MetricSet, Name: "n", Labels: map[string]string{"i": strconv.Itoa(i)}}})
+		if refused := len(errs) > 0; refused != (i == fewLines) {
+			t.Fatalf("metric %d: %v", i+1, errs)
+		}
+	}
+}
+
 // A module that takes the name of another one's metric takes nothing from that one: both
 // are shown, without a type where they differ.
 func TestMetricsOfModulesThatShareAName(t *testing.T) {

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Data that a hook has read from a Secret is hidden wherever people look, also once it stands in
@@ -153,5 +155,64 @@ func TestTokensOfStarlingsNamespaceAreNotForModules(t *testing.T) {
 	}
 	if !strings.Contains(shown, "the chart holds Secret t with the token of a ServiceAccount in Starling's namespace") {
 		t.Errorf("the chart may:\n%s", shown)
+	}
+}
+
+// What another instance keeps is not for hooks, whatever their grants say: it has the label of that one.
+func TestObjectsOfAnotherInstanceAreNotForModules(t *testing.T) {
+	const lease, secret, records = `"coordination.k8s.io/v1", "Lease", "second", "other"`, `"v1", "Secret", "second-kept-web", "other"`, `"v1", "ConfigMap", "second-releases", "other"`
+	calls := []string{
+		`k8s.patch(` + lease + `, merge = {"spec": {"holderIdentity": "me"}})`,
+		`k8s.patch(` + lease + `, jq = ".spec.holderIdentity = \"me\"")`,
+		`k8s.delete(` + lease + `)`,
+		`k8s.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "second", "namespace": "other"}, "spec": {"holderIdentity": "me"}})`,
+		`k8s.apply_set("s", [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "second-kept-web", "namespace": "other"}}])`,
+		`k8s.patch(` + secret + `, json = [{"op": "remove", "path": "/data"}])`,
+		`k8s.delete(` + secret + `)`,
+		`k8s.patch(` + records + `, merge = {"data": None})`,
+	}
+	files := map[string]string{"thief/module.star": "module(enabled = True, grants = [grant(v, k, verbs = [\"*\"], namespaces = [\"other\"]) for v, k in [(\"v1\", \"Secret\"), (\"v1\", \"ConfigMap\"), (\"coordination.k8s.io/v1\", \"Lease\")]])\n",
+		"fine/module.star":  "module(enabled = True, grants = [grant(\"v1\", \"Secret\", verbs = [\"write\"], namespaces = [\"other\"])])\n",
+		"fine/hooks/a.star": "def f(ctx):\n    k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"my-webhooks\", \"namespace\": \"other\"}})\nhook(f, on = [startup()])\n"}
+	for i, call := range calls {
+		files[fmt.Sprintf("thief/hooks/a%d.star", i)] = "def f(ctx):\n    " + call + "\nhook(f, on = [startup()], allow_failure = True)\n"
+	}
+	w := explainTree(t, files)
+	refused := map[string]bool{}
+	w.Listen(func(_, hook string, _ builtins.Level, msg string, _ []builtins.Field) {
+		if strings.Contains(msg, "it belongs to Starling itself, and no grant covers that") || strings.Contains(msg, "somebody else") {
+			refused[hook] = true
+		}
+	})
+	theirs := func(apiVersion, kind, name string, more map[string]any) map[string]any {
+		obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "other", "labels": map[string]any{"starling.dev/instance": "other.second"}}}
+		maps.Copy(obj, more)
+		return obj
+	}
+	all := []map[string]any{
+		theirs("coordination.k8s.io/v1", "Lease", "second", map[string]any{"spec": map[string]any{"holderIdentity": "them"}}),
+		theirs("v1", "Secret", "second-kept-web", map[string]any{"data": map[string]any{"a": "eA=="}}),
+		theirs("v1", "ConfigMap", "second-releases", map[string]any{"data": map[string]any{"a": "x"}}),
+	}
+	for _, obj := range all {
+		if err := w.Apply(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(refused) != len(calls) {
+		t.Errorf("%d of %d calls are refused: %v", len(refused), len(calls), refused)
+	}
+	for _, was := range all {
+		meta := was["metadata"].(map[string]any)
+		now, err := w.Get(effect.Ref{APIVersion: was["apiVersion"].(string), Kind: was["kind"].(string), Namespace: "other", Name: meta["name"].(string)})
+		if err != nil || now == nil || fmt.Sprint(now["spec"], now["data"]) != fmt.Sprint(was["spec"], was["data"]) {
+			t.Errorf("%s is %v, %v", meta["name"], now, err)
+		}
+	}
+	if made, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "my-webhooks"}); err != nil || made == nil {
+		t.Errorf("a Secret of a like name is not made: %v", err)
 	}
 }

@@ -61,6 +61,37 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
+// Modules that together have all the streams that there may be leave those that have few theirs, and Starling itself.
+func TestAModuleHasRoomForAFewStreamsBesideOthers(t *testing.T) {
+	f := newFixture(t)
+	f.manager.mu.Lock()
+	for i := range MaxStreams {
+		f.manager.streams[streamKey{namespace: fmt.Sprint(i)}] = &stream{}
+	}
+	f.manager.mu.Unlock()
+	t.Cleanup(func() {
+		f.manager.mu.Lock()
+		defer f.manager.mu.Unlock()
+		for i := range MaxStreams {
+			delete(f.manager.streams, streamKey{namespace: fmt.Sprint(i)})
+		}
+	})
+	of := func(id, module string, n int) Spec {
+		spec := configMaps(id)
+		spec.Module = module
+		for i := range n {
+			spec.Namespaces = append(spec.Namespaces, fmt.Sprint(id, i))
+		}
+		return spec
+	}
+	f.manager.Start(of("few", "web", fewStreams))
+	f.told("few synced served=true")
+	f.manager.Start(of("own", "", fewStreams+1))
+	f.told("own synced served=true")
+	f.manager.Start(of("more", "web", 1))
+	f.told("more lacks: 1 more watches on the API server would make more than 2500 in this process; watch fewer namespaces, or all of them and leave objects out with labels= or filter=")
+}
+
 // A watch that was refused has its streams as soon as another one gives enough up; and one
 // that shares the streams of another one, as after an edit of its filter, needs none.
 func TestARefusedWatchIsServedLater(t *testing.T) {

@@ -17,10 +17,12 @@ const (
 	// MaxNames is how many names of a watch have a stream each, in each namespace. Past
 	// it the streams bring all objects there, and the names are selected here.
 	MaxNames = 16
-	// MaxStreams bounds the streams of a process, MaxModuleStreams those of a module. A
-	// thousand modules with a few kinds each have room.
+	// MaxStreams bounds the streams of a process, MaxModuleStreams those of a module. The first
+	// fewStreams of a module, and as many as a module may have of Starling itself, are there
+	// whatever others have.
 	MaxStreams       = 2500
 	MaxModuleStreams = 250
+	fewStreams       = 10
 )
 
 // placement is what the streams of one subscription have in common.
@@ -142,11 +144,9 @@ func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 			}
 		}
 	}
-	if fresh > 0 && len(m.streams)+fresh > MaxStreams {
-		return fmt.Errorf("%d more watches on the API server would make more than %d in this process; %s", fresh, MaxStreams, hint)
-	}
-	if sub.spec.Module == "" {
-		return nil // of no module
+	full := fresh > 0 && len(m.streams)+fresh > MaxStreams
+	if sub.spec.Module == "" && !full {
+		return nil
 	}
 	for _, other := range m.subs {
 		if other.turn == sub.turn {
@@ -155,7 +155,14 @@ func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 			}
 		}
 	}
-	if len(all) > MaxModuleStreams && more > 1 {
+	few := fewStreams
+	if sub.spec.Module == "" {
+		few = MaxModuleStreams
+	}
+	switch {
+	case full && len(all) > few:
+		return fmt.Errorf("%d more watches on the API server would make more than %d in this process; %s", fresh, MaxStreams, hint)
+	case sub.spec.Module != "" && len(all) > MaxModuleStreams && more > 1:
 		return fmt.Errorf("the module would have %d watches on the API server, and may have %d; %s", len(all), MaxModuleStreams, hint)
 	}
 	return nil
