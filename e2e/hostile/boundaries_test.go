@@ -113,7 +113,7 @@ var powers = []attack{
 		"hooks/a.star": "load(\"../lib/a.star\", \"all\")\n\nall(lambda ctx: None)\n"}},
 }
 
-// What others have stays theirs, whatever a module applies, adopts or mutates; after a start with all of them, too.
+// Objects of others stay theirs, whatever a module applies, adopts or mutates; after a start with all of them, too.
 func TestBoundaries(t *testing.T) {
 	a := newArena(t)
 	a.start()

@@ -115,7 +115,7 @@ func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error)
 }
 
 // maker says which other Starling, or other module of this one, has made an object that carries no mark of a release,
-// "" for none. Who has left the tree has nothing there any more.
+// "" for none. A module that has left the tree has nothing there any more.
 func (m *Manager) maker(live *metav1.PartialObjectMetadata, ref Ref) string {
 	if of := live.Labels[effect.InstanceLabel]; of != "" {
 		return "it belongs to the starling instance of " + of

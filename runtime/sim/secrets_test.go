@@ -158,7 +158,7 @@ func TestTokensOfStarlingsNamespaceAreNotForModules(t *testing.T) {
 	}
 }
 
-// What another instance keeps is not for hooks, whatever their grants say: it has the label of that one.
+// Objects that another instance keeps are not for hooks, whatever their grants say: they have the label of that one.
 func TestObjectsOfAnotherInstanceAreNotForModules(t *testing.T) {
 	const lease, secret, records = `"coordination.k8s.io/v1", "Lease", "second", "other"`, `"v1", "Secret", "second-kept-web", "other"`, `"v1", "ConfigMap", "second-releases", "other"`
 	calls := []string{
