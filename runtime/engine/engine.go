@@ -147,8 +147,12 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	asked := e.agenda.Soonest() // the tick that the driver was asked for
 	switch in.(type) {
-	case Config, Reconcile, RunNow, WatchSynced, WatchChanged, Tick, Reload:
+	case Config, Reconcile, RunNow, Reload:
 		e.standings.Outside()
+	case WatchSynced, WatchChanged, Tick:
+		if !e.endsAll() {
+			e.standings.Outside()
+		}
 	}
 	_, asks := in.(Requested) // it gets an answer, whatever has become of its module
 	if m := e.about(in); m == nil || asks || !m.barred() {

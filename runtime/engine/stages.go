@@ -83,6 +83,14 @@ func (e *Engine) beginAll() {
 	e.queueStage(e.global, builtins.StageBeforeAll, false)
 }
 
+// endsAll says that after_all hooks work, or modules that they may have set to work. Timers and watches that tell of
+// something meanwhile end no row of such rounds: it would never end beside one that comes each second.
+func (e *Engine) endsAll() bool {
+	return e.gen != nil && (!e.standings.AtRest() || slices.ContainsFunc(e.global.hooks, func(h *hook) bool {
+		return h.stage(builtins.StageAfterAll) != nil && (h.running() || h.lane.Waits(h.gen.ID))
+	}))
+}
+
 // endAll queues the after_all hooks when all modules have come to rest. It says
 // whether there is more to look at.
 func (e *Engine) endAll() bool {

@@ -302,3 +302,51 @@ func TestAModuleComesUpDuringARunOfBefore(t *testing.T) {
 		t.Errorf("n is %v", got)
 	}
 }
+
+// A hook of after_all that has modules work each time runs three times in a row, though timers and watches tell of
+// something while Helm works, or the hook: they are not why. The next of them that comes at rest lets it run again.
+func TestRoundsOfAfterAllBesideTimers(t *testing.T) {
+	for name, comes := range map[string]Input{"a timer": Tick{}, "a watch": WatchChanged{ID: "web/a#nodes", Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "a"}}}} {
+		w := newWorld(t, mod(globalName, isOn(), hk("all", onStage(builtins.StageAfterAll))), mod("web", isOn(), hk("a", onWatch("nodes"))))
+		var under []Action // of Helm, and of the hook
+		w.stop = func(a Action) bool {
+			_, helm := a.(Release)
+			run, is := a.(RunHook)
+			if helm || is && run.Hook.ID == "global/all" {
+				under = append(under, a)
+				return true
+			}
+			return false
+		}
+		rounds, phase := 0, "first"
+		w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("phase", phase), nil }
+		work := func() {
+			for range 100 {
+				if len(under) == 0 {
+					return
+				}
+				a := under[0]
+				under = under[1:]
+				w.now = w.now.Add(time.Second)
+				w.in(comes)
+				if run, is := a.(RunHook); is {
+					rounds++
+					w.in(RunDone{Run: run.Run, Effects: set("global.n", int64(rounds))})
+				} else {
+					w.in(Released{Op: a.(Release).Op, Changed: true, Revision: rounds + 1})
+				}
+			}
+		}
+		w.start()
+		work()
+		if rounds != 3 {
+			t.Errorf("%s: %d rounds, want 3", name, rounds)
+		}
+		phase = "later"
+		w.changed("web/a#nodes")
+		work()
+		if rounds != 6 {
+			t.Errorf("%s: %d rounds after the next change, want 6", name, rounds)
+		}
+	}
+}
