@@ -350,7 +350,7 @@ func TestReleaseNarrowRights(t *testing.T) {
 			t.Errorf("%d: %+v", i, res)
 		}
 	}
-	f.refused(f.target(nil, deploymentTemplate), "deployments.apps", "forbidden")
+	f.refused(f.target(nil, deploymentTemplate), "create deployments.apps in namespace "+f.apps, "rights that Starling lacks")
 	refs, err := f.Installed(t.Context())
 	if err != nil || len(refs) != 1 {
 		t.Fatalf("%v, %v", refs, err)
