@@ -49,8 +49,8 @@ func (r *reconcile) rights(s *session, next step, shown rendering) error {
 	asked := rightsOf{m: r.m, ctx: r.ctx, rules: map[string][]authorizationv1.ResourceRule{}, known: map[right]bool{}}
 	var made []stored
 	for _, name := range slices.Sorted(maps.Keys(shown.files)) {
-		objects, _, err := r.m.storedObjects(r.t.Ref(), shown.files[name])
-		if err != nil { // Helm tells
+		objects, unserved, err := r.m.storedObjects(r.t.Ref(), shown.files[name])
+		if err != nil || len(unserved) > 0 { // Helm tells, and makes no revision
 			return nil
 		}
 		made = append(made, objects...)
@@ -75,7 +75,7 @@ func (r *reconcile) rights(s *session, next step, shown rendering) error {
 	if r.m.review(r.ctx, authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"), "SelfSubjectReview", nil, &self) == nil {
 		who = ", which acts as " + self.Status.UserInfo.Username
 	}
-	return &lane.Passing{Err: fmt.Errorf("no revision is made, for it needs rights that Starling lacks: %s; give them to its ServiceAccount%s, and the module goes on (`starling rbac` prints all that the tree needs)", strings.Join(asked.lacks, ", "), who)}
+	return &lane.Passing{Err: fmt.Errorf("forbidden: no revision is made, for it needs rights that Starling lacks: %s; give them to its ServiceAccount%s, and the module goes on (`starling rbac` prints all that the tree needs)", strings.Join(asked.lacks, ", "), who)}
 }
 
 // right is one that Helm needs for an object, or that a role of the chart gives.
