@@ -104,10 +104,14 @@ var errTaken = errors.New("another process has taken the lease")
 func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	lock := &watchedLock{Interface: o.lock, lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
+	lock := &watchedLock{Interface: o.lock, turn: make(chan struct{}, 1), lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
 	lock.known.Store(o.again)
 	o.renews(func() { lock.renew(ctx) })
-	defer o.renews(nil)
+	defer func() { // a renewal that goes on could take back what giveBack gives
+		o.renews(nil)
+		end(nil)
+		lock.begin()()
+	}()
 	led := sync.OnceFunc(o.led)
 	var waiting sync.Once
 	config := leaderelection.LeaderElectionConfig{
@@ -159,7 +163,7 @@ func (l *watchedLock) elect(ctx context.Context, elector *leaderelection.LeaderE
 // watchedLock tells what the answers about the Lease mean.
 type watchedLock struct {
 	resourcelock.Interface
-	mu    sync.Mutex                        // held during a request
+	turn  chan struct{}                     // full during a request
 	last  resourcelock.LeaderElectionRecord // that this process has written
 	lasts time.Duration                     // after a renewal: then this process has stopped before another one begins
 	end   func(cause error)
@@ -168,10 +172,15 @@ type watchedLock struct {
 	known atomic.Bool // it was answered once: a refusal may be a passing one, as while an API server begins
 }
 
+// begin waits for the request that is under way. The lock below is for one at a time.
+func (l *watchedLock) begin() (end func()) {
+	l.turn <- struct{}{}
+	return func() { <-l.turn }
+}
+
 // Get reads the Lease. One that was ours and is not any more is lost: another process has it, or has given it back.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.begin()()
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.known.Store(true)
@@ -197,17 +206,19 @@ func (l *watchedLock) renew(ctx context.Context) {
 	if !l.held.Load() {
 		return
 	}
-	l.mu.Lock()
+	end := l.begin()
 	record := l.last
-	l.mu.Unlock()
+	end()
 	record.RenewTime = metav1.Now()
 	_ = l.Update(ctx, record)
 }
 
 // write notes that the Lease is ours from a time before the request.
 func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.begin()()
+	if err := ctx.Err(); err != nil { // the last renewal has been
+		return err
+	}
 	began := time.Now()
 	err := send(ctx, record)
 	if err == nil {

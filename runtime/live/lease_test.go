@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,4 +228,59 @@ func TestALeaseThatMayNotBeHad(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 	})
+}
+
+// No renewal that was asked for begins, or goes on, once the process has stopped to hold the Lease.
+func TestNothingIsRenewedAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &slowLock{memoryLock: memoryLock{id: "a"}}
+		ctx, stop := context.WithCancel(t.Context())
+		var now func()
+		ended := make(chan error)
+		go func() {
+			o := leading(lock, func() {})
+			o.renews = func(f func()) {
+				if f != nil {
+					now = f
+				}
+			}
+			ended <- lead(ctx, o)
+		}()
+		synctest.Wait()
+		lock.slow.Store(true)
+		go now()
+		synctest.Wait()
+		stop()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("it has ended beside a renewal")
+		default:
+		}
+		time.Sleep(time.Minute)
+		<-ended
+		before := lock.writes.Load()
+		now()
+		if n := lock.writes.Load(); n != before {
+			t.Errorf("%d renewals after the end", n-before)
+		}
+	})
+}
+
+// slowLock is a lock whose writes may take ten seconds, whatever becomes of their context.
+type slowLock struct {
+	memoryLock
+	slow   atomic.Bool
+	writes atomic.Int32
+}
+
+func (l *slowLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.writes.Add(1)
+	if l.slow.Load() {
+		time.Sleep(10 * time.Second)
+	}
+	return l.memoryLock.Update(ctx, r)
+}
+func (l *slowLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, r)
 }
