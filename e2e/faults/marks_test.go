@@ -41,7 +41,7 @@ type mark struct {
 	want func(written bool) error
 }
 
-// marks are a process whose tree grows, and those that listen to it.
+// marks are a process whose tree grows, and its listeners.
 type marks struct {
 	*world
 	listener *httptest.Server

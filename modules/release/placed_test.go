@@ -16,7 +16,7 @@ const rbacVersion = "rbac.authorization.k8s.io/v1"
 
 var clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 
-// role is a ClusterRole of which the chart says a namespace, as many do: the API server knows none.
+// role is a ClusterRole to which the chart gives a namespace, as many do: the API server knows none.
 func role(namespace string) string {
 	return "apiVersion: " + rbacVersion + "\nkind: ClusterRole\nmetadata: {name: r, namespace: \"" + namespace + "\"}\nrules: []\n"
 }

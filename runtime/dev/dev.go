@@ -105,7 +105,7 @@ type Round struct {
 	// Plan is what has become different since the last tree that loads; nil in the first
 	// round, and while a module does not load.
 	Plan *plan.Plan
-	// Values are those that have changed, and that no release shows: "web: size".
+	// Values are changed values that no release shows: "web: size".
 	Values []string
 	// Modules is how many have changed, of All.
 	Modules, All int

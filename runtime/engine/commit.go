@@ -384,7 +384,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 	e.touch(m)
 }
 
-// delay is how long the next try waits after so many of which err is the last.
+// delay is how long the next try waits after so many tries; err is that of the last one.
 func (e *Engine) delay(h *hook, err error, tries int) time.Duration {
 	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.After(err, tries, e.opts.Jitter())
 }

@@ -19,7 +19,7 @@ func (e *Engine) handleConfig(in Config) {
 	}
 }
 
-// applyConfig has it kept, as far as it passes.
+// applyConfig asks the store to keep it, as far as it passes.
 func (e *Engine) applyConfig() {
 	e.touchMoving()
 	keeps, questions := e.config.Apply(e.configSections())

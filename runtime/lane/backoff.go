@@ -28,7 +28,7 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 	return time.Duration(d)
 }
 
-// After is Delay after that many failures of which err is the last.
+// After is Delay after that many failures; err is that of the last one.
 func (b Backoff) After(err error, failures int, jitter float64) time.Duration {
 	if Lost(err, failures) {
 		b.Min = min(b.Min, lostRetry)

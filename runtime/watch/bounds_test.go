@@ -61,7 +61,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// Modules that together have all the streams that there may be leave those that have few theirs, and Starling itself.
+// Modules that together hold all streams leave room for modules with few of them, and for Starling itself.
 func TestAModuleHasRoomForAFewStreamsBesideOthers(t *testing.T) {
 	f := newFixture(t)
 	f.manager.mu.Lock()

@@ -39,7 +39,7 @@ func (c *Config) take(state State, data ...string) Outcome {
 	return c.count(sections())
 }
 
-// count has what is said kept at once.
+// count keeps at once all that is said.
 func (c *Config) count(all []Section) Outcome {
 	c.Apply(all)
 	return c.Count()
