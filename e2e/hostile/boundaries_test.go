@@ -113,6 +113,18 @@ var powers = []attack{
 		"hooks/a.star": "load(\"../lib/a.star\", \"all\")\n\nall(lambda ctx: None)\n"}},
 }
 
+// bomb is a module whose section in the values.yaml of the tree makes too much.
+var bomb = attack{name: "bomb", says: []string{"section bomb: values.yaml is too large: with its aliases it makes more than"}}
+
+// bombValues is that file.
+func bombValues() string {
+	text := "healthy: {a: 1}\nbomb:\n  l0: &l0 x\n"
+	for i := range 9 {
+		text += fmt.Sprintf("  l%d: &l%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d,", i), 10))
+	}
+	return text
+}
+
 // Objects of others stay theirs, whatever a module applies, adopts or mutates; after a start with all of them, too.
 func TestBoundaries(t *testing.T) {
 	a := newArena(t)
@@ -127,7 +139,7 @@ func TestBoundaries(t *testing.T) {
 		}
 		return err
 	})
-	all := append(takes, powers...)
+	all := append(append(takes, powers...), bomb)
 	stays := func(when string) {
 		t.Helper()
 		for _, each := range all {
@@ -146,6 +158,7 @@ func TestBoundaries(t *testing.T) {
 	for _, each := range all {
 		a.write(each.tree())
 	}
+	a.write(map[string]string{"values.yaml": bombValues()})
 	stays("after a reload")
 	beats.end()
 	a.stop()

@@ -31,13 +31,16 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 		}
 		return nil
 	}
-	values, err := ParseValues(f.Path, f.Data)
+	values, left, err := parseSections(f.Path, f.Data)
 	if err != nil {
 		return fmt.Errorf("modules folder %s: %w", o.Name, err)
 	}
 	t.Values, t.ValuesFile = values, f.Path
 
 	known := []string{"global"}
+	if t.Global != nil && left["global"] != nil {
+		t.Global.Err = errors.Join(t.Global.Err, left["global"])
+	}
 	if v, ok := values["global"]; ok && v != nil {
 		if _, isMap := v.(map[string]any); !isMap {
 			return fmt.Errorf("modules folder %s: %s: global must be a map, not %s", o.Name, f.Path, kind(v))
@@ -45,6 +48,11 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 	}
 	for _, m := range t.Modules {
 		known = append(known, m.Key, m.Key+"Enabled")
+		for _, key := range []string{"global", m.Key, m.Key + "Enabled"} { // all modules have the global values
+			if left[key] != nil {
+				m.Err = errors.Join(m.Err, left[key])
+			}
+		}
 		if m.Err != nil {
 			continue
 		}
@@ -59,6 +67,11 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 			}
 		}
 	}
+	for key := range left {
+		if !slices.Contains(known, key) {
+			t.problem(f.Path, "", "%s belongs to no module, and is too large: it is left out", strconv.Quote(key))
+		}
+	}
 	for key := range values {
 		if slices.Contains(known, key) {
 			continue
@@ -71,6 +84,51 @@ func (t *Tree) readValues(s *snapshot, o Options) error {
 	}
 	slices.SortStableFunc(t.Problems, func(a, b Problem) int { return strings.Compare(a.Msg, b.Msg) })
 	return nil
+}
+
+// maxLeft is how many sections of a values.yaml that is too large are left out.
+const maxLeft = 16
+
+var sectionLine = regexp.MustCompile(`(?m)^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r]|$)`)
+
+// parseSections is [ParseValues] for the values.yaml of a tree. All modules share its limits: where it is too large,
+// the sections that make most are left out until the rest fits, and what is left out is an error of its module.
+func parseSections(file string, data []byte) (values map[string]any, left map[string]error, err error) {
+	values, err = ParseValues(file, data)
+	for rest, why := data, err; why != nil && len(left) < maxLeft && (bounded.CheckYAML(rest) != nil || strings.Contains(why.Error(), "excessive aliasing")); {
+		key, begin, end := largest(rest)
+		if key == "" || left[key] != nil {
+			break
+		}
+		if left == nil {
+			left = map[string]error{}
+		}
+		left[key] = fmt.Errorf("%s:%d: section %s: %w", file, 1+bytes.Count(rest[:begin], []byte("\n")), key, why)
+		// Empty lines: places stay as they are.
+		rest = slices.Concat(rest[:begin], bytes.Repeat([]byte("\n"), bytes.Count(rest[begin:end], []byte("\n"))), rest[end:])
+		var fits map[string]any
+		if fits, why = ParseValues(file, rest); why == nil {
+			return fits, left, nil
+		}
+	}
+	return values, nil, err
+}
+
+// largest is the section that makes most, as bytes of the text; "" where none is found.
+func largest(data []byte) (key string, begin, end int) {
+	made, most := bounded.YAMLMakes(data), -1
+	at := sectionLine.FindAllSubmatchIndex(data, -1)
+	for i, a := range at {
+		until := len(data)
+		if i+1 < len(at) {
+			until = at[i+1][0]
+		}
+		name := string(data[a[2]:a[3]])
+		if n := max(made[name], bounded.YAMLBytes(data[a[0]:until])); n > most {
+			key, begin, end, most = name, a[0], until, n
+		}
+	}
+	return key, begin, end
 }
 
 // ParseValues reads a values file: one YAML document, a map, no key twice. An

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -111,6 +113,26 @@ func YAMLDocuments(text []byte) ([][]byte, error) {
 
 // YAMLBytes is about how much memory a parser takes for a text.
 func YAMLBytes(text []byte) int { return yamlMarks(text)*markBytes + len(text) }
+
+// YAMLMakes is about how much memory the values of each key of a map take, aliases followed; nil where the text is no map
+// that may be parsed.
+func YAMLMakes(text []byte) map[string]int {
+	if CheckYAMLSize(text) != nil {
+		return nil
+	}
+	docs, err := yamlNodes(text)
+	if err != nil || len(docs) == 0 || len(docs[0].Content) == 0 {
+		return nil
+	}
+	out, c := map[string]int{}, &yamlCounter{known: map[*yaml.Node]yamlSize{}}
+	for pair := range slices.Chunk(docs[0].Content[0].Content, 2) {
+		s := c.size(pair[len(pair)-1])
+		if out[pair[0].Value] = s.values*markBytes + s.bytes; c.loop || s.depth > maxYAMLDepth {
+			out[pair[0].Value], c.loop = math.MaxInt, false
+		}
+	}
+	return out
+}
 
 // yamlMarks counts what can begin a value, weighed by the memory that it takes at most.
 // Maps take most; one begins with a brace, or with a colon whose line ends soon.
