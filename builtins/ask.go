@@ -129,7 +129,7 @@ func callToken(c *call) (starlark.Value, error) {
 			return nil, err
 		case m == nil:
 			return nil, fmt.Errorf("%s is not there", ref)
-		case !guard.Passes(m):
+		case !guard.Passes(c.run.Seal, ref, m):
 			return nil, finalf("%s", guard.Refused)
 		}
 	}

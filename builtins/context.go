@@ -163,6 +163,8 @@ type Run struct {
 	Labels map[string]string
 	// Instance is whose run it is: no grant covers what belongs to it.
 	Instance effect.Instance
+	// Seal tells marks of hooks that made an object from what others wrote; nil believes all.
+	Seal *effect.Seal
 	// Compose returns the effective values as this run sees them, given its own
 	// changes so far. It is called when something changed, and its result is only
 	// read. Nil means no values.

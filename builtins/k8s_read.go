@@ -95,7 +95,7 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 	if !c.run.Free && c.run.Instance.OwnsObject(ref.APIVersion, ref.Kind, m) {
 		return nil, ref, c.notCovered("get", ref)
 	}
-	if !guard.Passes(m) {
+	if !guard.Passes(c.run.Seal, ref, m) {
 		return nil, ref, finalf("%s", guard.Refused)
 	}
 	return m, ref, nil

@@ -176,6 +176,7 @@ func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, err
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		delete(annotations, effect.MadeByAnnotation) // decided at the commit
+		delete(annotations, effect.MadeBySignature)
 	}
 	c.run.labelled(metadata)
 	return effect.Write{Ref: ref, Object: obj}, namespaced, nil

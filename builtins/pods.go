@@ -234,7 +234,7 @@ func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen ma
 		return ref, "", nil, &NoAnswerError{ref.String() + " is not there"}
 	case !c.run.Free && c.run.Instance.RunsIn(m):
 		return ref, "", nil, c.notCovered(word, ref)
-	case !guard.Passes(m):
+	case !guard.Passes(c.run.Seal, ref, m):
 		return ref, "", nil, finalf("%s", guard.Refused)
 	}
 	container, err = containerOf(m, container)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,6 +137,9 @@ hook(make, on = [startup()], retry = retry(min = "1s", max = "1s"))
 	a := newFixture(t, trees(twin("a", ""), probe()), widest())
 	shared.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shared\n  namespace: "+a.ns+
 		"\n  annotations: {starling.dev/made-by: twin}\ndata: {text: old}\n") // as versions before this one marked it
+	shared.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: starling-marks\n  namespace: "+a.ns+
+		"\n  labels: {starling.dev/instance: "+a.ns+".starling, starling.dev/marks: key}\n  annotations: {starling.dev/unsigned-until: '"+
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+"'}\ndata: {key: "+strings.Repeat("a", 43)+"=}\n")
 	a.start()
 	a.waitRuns("twin/hooks/a.star:make", 1)
 

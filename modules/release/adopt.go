@@ -104,12 +104,13 @@ func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error)
 		return by, nil
 	}
 	delete(live.Annotations, helmName)
-	if live.Annotations[effect.MadeByAnnotation] == m.instance().Mark(ref.Module) {
-		delete(live.Annotations, effect.MadeByAnnotation) // an object that a hook of the module has made
-	}
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return "", err
+	}
+	own := effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: at.Namespace, Name: o.Name}
+	if m.o.Seal.MadeBy(own, obj, m.instance().Mark(ref.Module)) { // an object that a hook of the module has made
+		delete(obj["metadata"].(map[string]any)["annotations"].(map[string]any), effect.MadeByAnnotation)
 	}
 	return children.Keeper(obj, children.Parent{}), nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Options says where a [Manager] works and as whom.
@@ -49,6 +50,8 @@ type Options struct {
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. Code that waits for that takes it as done.
 	Lifeless bool
+	// Seal tells what hooks of a module have made; nil believes all marks.
+	Seal *effect.Seal
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *Renderer
 	Log      zerolog.Logger

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -69,10 +70,29 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		return "", err
 	}
 	var found map[string]any
+	seal := w.o.Client.seal
+	if m.Kind == effect.WritePatch { // it asks for the signature of what an earlier version has made
+		body, _ := m.Patch.Body.(map[string]any)
+		p.write.Patch = &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{"metadata": map[string]any{"uid": m.Unchanged.UID, "annotations": map[string]any{
+			effect.ChildSignature: seal.Sign(m.Ref, m.Unchanged.UID, childClaim(body)...),
+		}}}}
+	}
+	if m.Kind == effect.WriteApply && seal != nil {
+		p.sign = func(annotations, live map[string]any) {
+			uid := uidOf(live)
+			if m.Unchanged != nil {
+				uid = m.Unchanged.UID
+			}
+			if uid != "" && annotations[effect.ChildSignature] != nil {
+				return // it has been looked at
+			}
+			annotations[effect.ChildSignature] = seal.Sign(m.Ref, uid, childClaim(m.Object)...)
+		}
+	}
 	if m.Kind == effect.WriteApply && m.Unchanged == nil {
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
-			if !madeFor(live, m.Object, manager) {
+			if !w.madeFor(live, m.Object, manager) {
 				parent := reconcile.Parent{Controller: labelOf(m.Object)}
 				parent.Key, parent.UID = reconcile.ParentOf(m.Object)
 				keeper := reconcile.Keeper(live, parent)
@@ -101,6 +121,10 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	}
 	if err == nil && (obj != nil || m.Kind == effect.WriteDelete) {
 		w.o.Observe(m.Ref, obj, cause, asked)
+	}
+	if err == nil && m.Kind == effect.WriteApply && m.Unchanged == nil && found == nil && !childSigned(seal, m.Object, obj) {
+		m.Unchanged = &effect.Unchanged{UID: uidOf(obj)} // the clock of the API server is another one
+		return w.child(ctx, manager, m, cause)
 	}
 	if err == nil && m.Kind == effect.WriteApply && found == nil && !Same(m.Object, obj, manager) {
 		form = Form(m.Object, obj, manager)
@@ -137,12 +161,24 @@ func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live
 
 // madeFor says whether manager has made live for the parent of want. Of two controllers of one name,
 // those of two instances, the label tells which one it was.
-func madeFor(live, want map[string]any, manager string) bool {
+func (w *Writer) madeFor(live, want map[string]any, manager string) bool {
 	_, of := reconcile.ParentOf(want)
 	_, is := reconcile.ParentOf(live)
 	a := appliedFields(live, manager, "")
-	return is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
+	seal := w.o.Client.seal
+	return (childSigned(seal, want, live) || seal.TakesUnsigned()) && is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
 		(labelOf(live) == labelOf(want) || !a.owns("labels", reconcile.ControllerLabel))
+}
+
+// childClaim is what is signed of a child: whose it is.
+func childClaim(obj map[string]any) []string {
+	_, uid := reconcile.ParentOf(obj)
+	return []string{"child", labelOf(obj), uid}
+}
+
+// childSigned says whether live carries the signature of the child that want says it is.
+func childSigned(seal *effect.Seal, want, live map[string]any) bool {
+	return seal == nil || seal.Signs(textOf(live, "annotations", effect.ChildSignature), effect.RefOf(live), live, childClaim(want)...)
 }
 
 // marked says whether the manager has named the parent. One that somebody else has written, such as the
@@ -187,16 +223,36 @@ func fixed(err error) bool {
 
 // Same says whether a forced apply of want by manager would leave live as it is. False where that is
 // not known.
-func Same(want, live map[string]any, manager string) bool { return asItShouldBe(want, live, manager) }
+func Same(want, live map[string]any, manager string) bool {
+	owned := appliedFields(live, manager, "")
+	return sameAs(asSigned(want, live, owned), live, owned, equal)
+}
+
+// asSigned is want with the signature that manager has put on live: it differs from one write to another.
+func asSigned(want, live map[string]any, owned *applied) map[string]any {
+	if owned == nil || !owned.owns("annotations", effect.ChildSignature) {
+		return want
+	}
+	want, metadata := withMetadata(want)
+	given, _ := metadata["annotations"].(map[string]any)
+	annotations := maps.Clone(given)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	annotations[effect.ChildSignature], metadata["annotations"] = textOf(live, "annotations", effect.ChildSignature), annotations
+	return want
+}
 
 // Owns is Same whatever the values are: somebody who changes one takes it from manager.
 func Owns(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, ""), func(_, _ any) bool { return true })
+	owned := appliedFields(live, manager, "")
+	return sameAs(asSigned(want, live, owned), live, owned, func(_, _ any) bool { return true })
 }
 
-// Written says whether manager has made live a child.
-func Written(live map[string]any, manager string) bool {
-	return marked(appliedFields(live, manager, ""))
+// Written says whether manager has made live a child. Signed says whether it carries the signature, too: else
+// somebody has written the marks, or an earlier version.
+func Written(seal *effect.Seal, live map[string]any, manager string) (made, signed bool) {
+	return marked(appliedFields(live, manager, "")), childSigned(seal, live, live)
 }
 
 // Takers returns the other managers of an object, without those that write its status only.

@@ -46,10 +46,11 @@ func TestWritten(t *testing.T) {
 	live := map[string]any{"metadata": map[string]any{"managedFields": []any{
 		entry("us", "Apply", ""), entry("kubelet", "Update", "status"), entry("kubectl-edit", "Update", ""),
 	}}}
-	if !Written(live, "us") {
+	made := func(manager string) bool { made, _ := Written(nil, live, manager); return made }
+	if !made("us") {
 		t.Error("an apply is not ours")
 	}
-	if Written(live, "kubectl-edit") {
+	if made("kubectl-edit") {
 		t.Error("an update is no apply")
 	}
 	if by := Takers(live, "us"); len(by) != 1 || by[0] != "kubectl-edit" {
@@ -78,7 +79,7 @@ func TestChildrenOfAnotherInstance(t *testing.T) {
 		live map[string]any
 		ours bool
 	}{{child("ours", true), true}, {child("theirs", true), false}, {child("theirs", false), true}} {
-		if got := madeFor(test.live, want, "us"); got != test.ours {
+		if got := NewWriter(WriterOptions{Client: &Client{}}).madeFor(test.live, want, "us"); got != test.ours {
 			t.Errorf("%v: %t", test.live, got)
 		}
 	}

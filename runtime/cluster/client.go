@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // DefaultQPS is the limit of requests a second where none is given.
@@ -60,6 +62,7 @@ type Client struct {
 	discovery *discoveryCache
 	mapper    *mapper
 	fence     *fence
+	seal      *effect.Seal
 
 	mu     sync.Mutex
 	groups map[string]*groupVersion // by apiVersion
@@ -155,6 +158,18 @@ func (c *Client) Config() *rest.Config { return c.config }
 // UnfencedConfig returns a copy of the configuration without the fence. It is for
 // the Lease alone, which is given back after everything else has stopped.
 func (c *Client) UnfencedConfig() *rest.Config { return rest.CopyConfig(c.unfenced) }
+
+// UseSeal has marks of what is written signed, and those of what is there looked at. It is called before anything else:
+// without a seal no mark is signed, and all are believed.
+func (c *Client) UseSeal(s *effect.Seal) { c.seal = s }
+
+// Seal is that of [Client.UseSeal], nil for none.
+func (c *Client) Seal() *effect.Seal {
+	if c == nil {
+		return nil
+	}
+	return c.seal
+}
 
 // Dynamic returns client-go's dynamic client on the shared transport.
 func (c *Client) Dynamic() dynamic.Interface { return c.dynamic }

@@ -22,7 +22,7 @@ func ControllerLabel(in effect.Instance, hookID string) string {
 }
 
 // FamilyOf is what a run of a controller knows of the children of its parent, which are in these snapshots.
-func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark.Value) *hook.Family {
+func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark.Value, seal *effect.Seal) *hook.Family {
 	manager := effect.Manager(hookID)
 	return &hook.Family{
 		Controller: ControllerLabel(in, hookID),
@@ -52,7 +52,9 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 		StatusSame: func(want, live map[string]any) bool { return StatusSame(want, live, manager) },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return StatusOf(live, manager) },
 		Writer: func(live map[string]any) (w hook.Written) {
-			w.Ours = Written(live, manager)
+			made, signed := Written(seal, live, manager)
+			w.Ours = made && (signed || seal.TakesUnsigned())
+			w.Unsigned = made && !signed
 			if takers := Takers(live, manager); len(takers) > 0 {
 				w.By = takers[len(takers)-1]
 			}

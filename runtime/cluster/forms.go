@@ -34,7 +34,7 @@ func Form(want, live map[string]any, manager string) string {
 	if a == nil {
 		return ""
 	}
-	text, err := json.Marshal([]any{want, a.apiVersion, a.fields, ownedOf(live, a.fields)})
+	text, err := json.Marshal([]any{asSigned(want, live, a), a.apiVersion, a.fields, ownedOf(live, a.fields)})
 	if err != nil {
 		return ""
 	}

@@ -32,7 +32,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	if own == nil {
 		own = map[string]any{}
 	}
-	for _, key := range []string{"name", "namespace", "uid", "generation", "deletionTimestamp", "ownerReferences"} {
+	for _, key := range []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"} {
 		if v, there := metadata[key]; there {
 			own[key] = v
 		}

@@ -109,8 +109,9 @@ func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) 
 	if err != nil {
 		return nil, err
 	}
+	p.sign = a.marks.sign(m.Ref)
 	p.ours = func(live map[string]any) error {
-		if a.marks.claims(live, a.known[m.Ref]) {
+		if a.marks.claims(m.Ref, live, a.known[m.Ref]) {
 			return nil
 		}
 		return fmt.Errorf("cannot apply %s: it is there, and set %q of this hook did not make it: delete it, or give the member another name", m.Ref, a.write.Set.Name)

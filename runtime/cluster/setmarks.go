@@ -32,12 +32,13 @@ type setMarks struct {
 	manager, name, instance string
 	id, hook                string // the values of the labels
 	keep                    bool
+	seal                    *effect.Seal
 }
 
 func (w *Writer) marksOf(manager, name string, keep bool) setMarks {
 	return setMarks{
 		manager: manager, name: name, instance: w.o.Instance,
-		id: w.setID(manager, name), hook: w.hookID(manager), keep: keep,
+		id: w.setID(manager, name), hook: w.hookID(manager), keep: keep, seal: w.o.Client.seal,
 	}
 }
 
@@ -81,18 +82,37 @@ func (k setMarks) on(obj map[string]any) map[string]any {
 	with("annotations", map[string]any{setAnnotation: k.of(obj)})
 	annotations := metadata["annotations"].(map[string]any)
 	delete(annotations, keepAnnotation) // of an object that was copied
+	delete(annotations, effect.SetSignature)
 	if k.keep {
 		annotations[keepAnnotation] = "true"
 	}
 	return obj
 }
 
+// sign puts the signature of a member into its annotations. That of what is there stays, if it is one.
+func (k setMarks) sign(ref effect.Ref) func(annotations, live map[string]any) {
+	if k.seal == nil {
+		return nil
+	}
+	return func(annotations, live map[string]any) {
+		if annotations[effect.SetSignature] = textOf(live, "annotations", effect.SetSignature); live == nil || !k.signed(ref, live) {
+			annotations[effect.SetSignature] = k.seal.Sign(ref, uidOf(live), "set", k.id) + " " + k.seal.SignName(ref, "set", k.id)
+		}
+	}
+}
+
+// signed says whether the signature of live is that of a member.
+func (k setMarks) signed(ref effect.Ref, live map[string]any) bool {
+	signature, _, _ := strings.Cut(textOf(live, "annotations", effect.SetSignature), " ")
+	return k.seal.Signs(signature, ref, live, "set", k.id)
+}
+
 // made says whether the hook has made live for this set: a copy that somebody else makes of a
-// member has its marks, but the hook does not own them. One mark that is left is enough, unless
-// another set claims the object.
+// member has its marks, but the hook does not own them, and marks that somebody makes up are not signed.
+// One mark that is left beside the signature is enough, unless another set claims the object.
 func (k setMarks) made(live map[string]any) bool {
 	a := appliedFields(live, k.manager, "")
-	if a == nil {
+	if a == nil || !k.signed(effect.RefOf(live), live) && !k.seal.TakesUnsigned() {
 		return false
 	}
 	switch textOf(live, "labels", SetLabel) {
@@ -105,9 +125,12 @@ func (k setMarks) made(live map[string]any) bool {
 }
 
 // claims says whether an apply may take live for a member: it is the very one that is known, it
-// carries the label, or it has been made for this set.
-func (k setMarks) claims(live map[string]any, uid string) bool {
-	return uid != "" && uidOf(live) == uid || textOf(live, "labels", SetLabel) == k.id || k.made(live)
+// carries the label, or it has been made for this set. The label needs the signature of the name, which a backup
+// brings back, too.
+func (k setMarks) claims(ref effect.Ref, live map[string]any, uid string) bool {
+	_, name, _ := strings.Cut(textOf(live, "annotations", effect.SetSignature), " ")
+	labelled := textOf(live, "labels", SetLabel) == k.id && (k.seal.SignsName(name, ref, "set", k.id) || k.seal.TakesUnsigned())
+	return uid != "" && uidOf(live) == uid || labelled || k.made(live)
 }
 
 func textOf(obj map[string]any, in, key string) string {
@@ -115,6 +138,12 @@ func textOf(obj map[string]any, in, key string) string {
 	texts, _ := metadata[in].(map[string]any)
 	text, _ := texts[key].(string)
 	return text
+}
+
+func uidOf(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
 }
 
 // slim is what a write of a member asks of an object that carries the label, without the
@@ -125,8 +154,12 @@ func slim(obj map[string]any) map[string]any {
 		"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
 		"creationTimestamp": metadata["creationTimestamp"], "labels": metadata["labels"],
 	}
-	if mark := textOf(obj, "annotations", effect.MadeByAnnotation); mark != "" {
-		kept["annotations"] = map[string]any{effect.MadeByAnnotation: mark}
+	marks := map[string]any{}
+	for _, key := range []string{effect.MadeByAnnotation, effect.MadeBySignature, effect.SetSignature} {
+		if mark := textOf(obj, "annotations", key); mark != "" {
+			marks[key] = mark
+		}
 	}
+	kept["annotations"] = marks
 	return map[string]any{"metadata": kept}
 }

@@ -90,6 +90,9 @@ type pending struct {
 	// ours, when set, looks at what is there before the write, and what comes to be there
 	// meanwhile is looked at, too.
 	ours func(live map[string]any) error
+	// sign, when set, puts a signature into the annotations of what is written; live is what is there, as
+	// far as that is known.
+	sign func(annotations, live map[string]any)
 	// live is what was read: what is there, or nil.
 	live map[string]any
 	// seen says that live was read just now.
@@ -176,7 +179,7 @@ func subresourceOf(w effect.Write) string {
 
 // check holds what is there against what the write is for.
 func (p *pending) check() error {
-	if !p.write.Guard.Passes(p.live) {
+	if !p.write.Guard.Passes(p.client.seal, p.write.Ref, p.live) {
 		return &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: p.write.Guard.Refused, err: errNotGranted}
 	}
 	if p.write.Kind == effect.WriteApply && p.write.Unchanged != nil && p.live == nil {
@@ -282,8 +285,8 @@ func withMetadata(obj map[string]any) (out, metadata map[string]any) {
 func (p *pending) wanted() map[string]any {
 	w := p.write
 	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
-		(p.live == nil || effect.MadeBy(p.live, w.Guard.MarkFor))
-	if p.owner == nil && !mark {
+		(p.live == nil || p.client.seal.MadeBy(w.Ref, p.live, w.Guard.MarkFor))
+	if p.owner == nil && !mark && p.sign == nil {
 		return w.Object
 	}
 	obj, metadata := withMetadata(w.Object)
@@ -295,13 +298,18 @@ func (p *pending) wanted() map[string]any {
 		})
 		metadata["ownerReferences"] = append(owners, p.owner)
 	}
-	if mark {
+	if mark || p.sign != nil {
 		given, _ := metadata["annotations"].(map[string]any)
 		annotations := maps.Clone(given)
 		if annotations == nil {
 			annotations = map[string]any{}
 		}
-		annotations[effect.MadeByAnnotation] = w.Guard.MarkFor
+		if mark {
+			p.client.seal.MarkMade(annotations, w.Ref, p.live, w.Guard.MarkFor)
+		}
+		if p.sign != nil {
+			p.sign(annotations, p.live)
+		}
 		metadata["annotations"] = annotations
 	}
 	return obj
@@ -370,12 +378,6 @@ func (c *Client) ownerReference(ctx context.Context, w effect.Write) (map[string
 		"apiVersion": o.Ref.APIVersion, "kind": o.Ref.Kind, "name": o.Ref.Name, "uid": uid,
 		"controller": true, "blockOwnerDeletion": false,
 	}, nil
-}
-
-func uidOf(obj map[string]any) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-	return uid
 }
 
 // target checks that ref names one object of a kind that is served.

@@ -1,10 +1,6 @@
 package effect
 
-import (
-	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
-)
+import "k8s.io/apimachinery/pkg/labels"
 
 // MadeByAnnotation holds the mark of the module whose hooks have made an object, see
 // [Instance.Mark]. It is put where grants of that module say owned = True.
@@ -30,25 +26,21 @@ type Condition struct {
 	MadeBy string `json:"madeBy,omitempty"`
 }
 
-// Passes reports whether obj may be written. A nil guard lets all pass.
-func (g *Guard) Passes(obj map[string]any) bool {
+// Passes reports whether obj, which ref names, may be written. A nil guard lets all pass.
+func (g *Guard) Passes(seal *Seal, ref Ref, obj map[string]any) bool {
 	if g == nil || len(g.Any) == 0 || obj == nil {
 		return true
 	}
 	for _, c := range g.Any {
-		if c.Matches(obj) {
+		if c.matches(seal, ref, obj) {
 			return true
 		}
 	}
 	return false
 }
 
-// Matches reports whether the condition holds of obj.
-func (c Condition) Matches(obj map[string]any) bool {
-	if c.MadeBy != "" && !MadeBy(obj, c.MadeBy) {
-		return false
-	}
-	return c.SelectsLabels(obj)
+func (c Condition) matches(seal *Seal, ref Ref, obj map[string]any) bool {
+	return (c.MadeBy == "" || seal.MadeBy(ref, obj, c.MadeBy)) && c.SelectsLabels(obj)
 }
 
 // SelectsLabels reports whether obj has the labels.
@@ -71,14 +63,6 @@ func (i Instance) Mark(module string) string {
 		return module
 	}
 	return i.Namespace + "/" + i.Name + "/" + module
-}
-
-// MadeBy reports whether an object has a mark, or one of before marks named instances:
-// the module's name alone.
-func MadeBy(obj map[string]any, mark string) bool {
-	metadata, _ := obj["metadata"].(map[string]any)
-	got := texts(metadata["annotations"])[MadeByAnnotation]
-	return got != "" && (got == mark || got == mark[strings.LastIndex(mark, "/")+1:])
 }
 
 func texts(v any) map[string]string {

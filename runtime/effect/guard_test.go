@@ -27,7 +27,7 @@ func TestGuard(t *testing.T) {
 		{"a broken selector", &Guard{Any: []Condition{{Labels: "=="}}}, obj, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.guard.Passes(test.obj); got != test.want {
+			if got := test.guard.Passes(nil, Ref{}, test.obj); got != test.want {
 				t.Errorf("passes is %v", got)
 			}
 		})

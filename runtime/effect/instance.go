@@ -49,7 +49,7 @@ func (i Instance) Prefix() string {
 
 // Owns reports whether an object belongs to the instance, by its name: the user's
 // ConfigMap and the list of releases, the Lease, the Secrets with what hooks and sets
-// keep, with certificates and with the key of records, and the webhook configurations.
+// keep, with certificates and with the keys of records and of marks, and the webhook configurations.
 // The Secrets of Helm's releases count in every namespace, and all Module objects do, since
 // their names do not say whose they are.
 func (i Instance) Owns(ref Ref) bool {
@@ -69,7 +69,7 @@ func (i Instance) Owns(ref Ref) bool {
 			return true
 		}
 		rest, ours := strings.CutPrefix(ref.Name, i.Name+"-")
-		return here && ours && (rest == "webhooks" || rest == "records" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-") || strings.HasPrefix(rest, "releases-"))
+		return here && ours && (rest == "webhooks" || rest == "records" || rest == "marks" || strings.HasPrefix(rest, "kept-") || strings.HasPrefix(rest, "set-") || strings.HasPrefix(rest, "releases-"))
 	case "coordination.k8s.io/Lease":
 		return here && ref.Name == i.Name
 	case "starling.dev/Module":

@@ -146,7 +146,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
 		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Unsynced: a.Unsynced, Unserved: a.Unserved, Attempt: a.Attempt, Failed: a.Failed, Past: a.Past, Now: a.Now,
-		Namespace: a.Namespace, Instance: x.o.Instance, Config: a.Config, State: a.State, Switches: a.Switches,
+		Namespace: a.Namespace, Instance: x.o.Instance, Seal: x.o.Client.Seal(), Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup, Gone: a.Object != nil,
 		Random: random, HTTP: x.o.HTTP, Answerer: x.o.Answerer, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
 		Scope: func(apiVersion, kind string) (bool, error) {

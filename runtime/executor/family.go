@@ -24,7 +24,7 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 	if a.Hook.Controller == nil {
 		return nil
 	}
-	f := cluster.FamilyOf(x.o.Instance, a.Hook.ID, snapshots)
+	f := cluster.FamilyOf(x.o.Instance, a.Hook.ID, snapshots, x.o.Client.Seal())
 	f.Find = func(ref effect.Ref) (live map[string]any) {
 		binding := builtins.FieldsOf(kindOf(ref), "").Name
 		e, _, _ := x.o.Watches.Find(a.Watches[binding], ref.Namespace, ref.Name)

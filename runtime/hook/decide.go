@@ -29,6 +29,7 @@ type decision struct {
 	recreate map[string]bool
 	adopt    map[string]bool
 	pos      map[string]string       // where a part is, by its name
+	unsigned []reconcile.Child       // that an earlier version has made
 	found    []map[string]any        // objects of which it wants fields, and has none
 	digests  map[string]string       // of the parts, by name
 	held     map[reconcile.ID]string // digests of fields that the parent has
@@ -83,7 +84,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		namespace = r.Namespace
 	}
 	run := &builtins.Run{
-		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Labels: r.Module.Decl.Labels,
+		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Seal: r.Seal, Labels: r.Module.Decl.Labels,
 		Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,
 		Compose: func(own []effect.ValueOp) (map[string]any, error) {
 			lookups.Values()
@@ -224,6 +225,9 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 			d.lookAtFields(c, &wanted.Parts[at])
 			continue
 		}
+		if is && len(wanted.Parts[at].Fill) > 0 {
+			c.Adopt = false // what is filled in once is not taken from others
+		}
 		if !is || c.Foreign != "" || c.Digest != w.Parts[at].Digest {
 			continue
 		}
@@ -350,6 +354,11 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 			w = d.takeFields(a)
 		case a.Op == reconcile.OpCreate, a.Op == reconcile.OpApply:
 			w.Kind, w.Object, w.Force = effect.WriteApply, d.wanted[a.Part], true
+			if live := d.live[a.ID]; live != nil {
+				if by := d.r.Family.Writer(live); by.Ours && !by.Unsigned {
+					w.Object = reconcile.Signed(w.Object, live)
+				}
+			}
 			w.Recreate, w.Adopt = d.recreate[a.Part] && !a.Adopt, d.adopt[a.Part]
 		case a.Op == reconcile.OpDelete, a.Op == reconcile.OpRecreate:
 			w.Kind = effect.WriteDelete
@@ -367,6 +376,7 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 		about = append(about, reconcile.Write{ID: a.ID, Digest: d.digests[a.Part], Put: d.changedBy[a.ID], By: d.takenBy[a.ID]})
 		size += object.PlainSize(w.Object)
 	}
+	d.sign(&children, &about)
 	if len(children.Children) > 0 {
 		out.Writes = []effect.Write{children}
 	}

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -35,7 +36,9 @@ type Family struct {
 // Written is who has written a child.
 type Written struct {
 	Ours bool
-	By   string // "" for nobody else
+	// Unsigned: its marks lack the signature of this instance. It is ours if an earlier version may have made it.
+	Unsigned bool
+	By       string // "" for nobody else
 }
 
 // hears says whether the parent hears of it when somebody deletes an object with its uid. A write meets one that
@@ -61,11 +64,31 @@ func (d *decision) children() []reconcile.Child {
 			continue
 		}
 		c := reconcile.ChildOf(live)
-		if !d.r.Family.Writer(live).Ours {
+		w := d.r.Family.Writer(live)
+		if c.Unsigned = w.Unsigned; !w.Ours {
 			c.Foreign = "somebody else, who has copied it"
+			if w.Unsigned {
+				c.Foreign = "somebody else, for its marks are not signed by this Starling"
+			}
 			c.Adopt = d.r.Hook.Controller.Adopt && reconcile.Keeper(live, d.parent) == ""
+		} else if w.Unsigned {
+			d.unsigned = append(d.unsigned, c)
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// sign asks for the signature of children that an earlier version has made, and that nothing else is written of.
+func (d *decision) sign(children *effect.Write, about *[]reconcile.Write) {
+	slices.SortFunc(d.unsigned, func(a, b reconcile.Child) int { return a.Compare(b.Ref) })
+	for _, c := range d.unsigned {
+		if slices.ContainsFunc(*about, func(o reconcile.Write) bool { return o.ID.Same(c.ID) }) {
+			continue
+		}
+		children.Children = append(children.Children, effect.Write{
+			Kind: effect.WritePatch, Ref: c.Ref, Patch: &effect.Patch{Type: effect.PatchMerge, Body: reconcile.SignedBy(d.parent)}, Unchanged: &effect.Unchanged{UID: c.UID},
+		})
+		*about = append(*about, reconcile.Write{ID: c.ID})
+	}
 }

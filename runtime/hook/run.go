@@ -53,8 +53,10 @@ type Request struct {
 	Namespace string
 	// Instance is whose run it is: no grant covers what belongs to it.
 	Instance effect.Instance
-	Compose  func(own []effect.ValueOp) (map[string]any, error)
-	Config   map[string]any
+	// Seal is that of [builtins.Run].
+	Seal    *effect.Seal
+	Compose func(own []effect.ValueOp) (map[string]any, error)
+	Config  map[string]any
 	// State is what the hook remembers; only read.
 	State map[string]any
 	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
@@ -167,7 +169,7 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
-		Namespace: r.Namespace, Instance: r.Instance, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
+		Namespace: r.Namespace, Instance: r.Instance, Seal: r.Seal, Now: r.Now, Grants: r.Module.Decl.Grants, Labels: r.Module.Decl.Labels,
 		Compose: r.Compose, Config: r.Config, Reader: r.Reader, Scope: r.Scope,
 		Enabled: r.Switches, State: r.State, Key: r.Key, Cleanup: r.Cleanup,
 		Random: r.Random, HTTP: r.HTTP, Answerer: r.Answerer, Env: r.Env, Hosts: r.Module.Decl.Hosts, HostSources: r.Module.Decl.HostSources,

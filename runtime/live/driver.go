@@ -251,11 +251,12 @@ func New(o Options) (*Driver, error) {
 	})
 	d.generation.Store(o.Generation)
 	d.marks = o.Marks
+	o.Client.UseSeal(effect.NewSeal(time.Now))
 	var err error
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
-		Renderer: o.Renderer, History: o.History,
+		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(),
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
 		Has:      func(module string) bool { return d.generation.Load().Has(module) },
 	}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -228,10 +229,11 @@ func (d *Driver) begin(read func() (engine.Start, error)) {
 // readStart reads all of it, side by side: nothing is done before.
 func (d *Driver) readStart() (engine.Start, error) {
 	var start engine.Start
-	var keptErr, setsErr error
+	var keptErr, setsErr, sealErr error
 	var reads sync.WaitGroup
 	reads.Go(func() { start.Kept, keptErr = d.kept.Load(d.work()) })
 	reads.Go(func() { start.Sets, setsErr = d.executor.Sets(d.work()) })
+	reads.Go(func() { sealErr = d.openSeal(d.work(), true) })
 	refs, err := d.releases.Installed(d.work())
 	if err == nil {
 		start.Installed = refsOf(refs)
@@ -247,8 +249,38 @@ func (d *Driver) readStart() (engine.Start, error) {
 		return start, fmt.Errorf("kept values: %w", keptErr)
 	case setsErr != nil:
 		return start, fmt.Errorf("records of sets: %w", setsErr)
+	case sealErr != nil:
+		return start, fmt.Errorf("the key of marks: %w", sealErr)
 	}
 	return start, nil
+}
+
+// awaitSeal waits for the key that the process which leads makes: reviews look at marks, too.
+func (d *Driver) awaitSeal() {
+	for {
+		if err := d.openSeal(d.work(), false); err == nil && d.o.Client.Seal().Ready() {
+			return
+		}
+		select {
+		case <-d.work().Done():
+			return
+		case <-time.After(sealAgain):
+		}
+	}
+}
+
+const sealAgain = 5 * time.Second
+
+// openSeal gets the key that signs marks. The process that leads makes it before anything is written; others take the one
+// that is there.
+func (d *Driver) openSeal(ctx context.Context, lead bool) error {
+	warning, err := cluster.SecretKey{
+		Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: d.kept.Instance(),
+	}.OpenSeal(ctx, time.Now(), lead)
+	if warning != "" {
+		d.o.Log.Warn().Msg(warning)
+	}
+	return err
 }
 
 // stop ends all work of a term: no new write leaves the process, and what is under way may end within the grace.

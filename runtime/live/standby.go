@@ -152,6 +152,7 @@ func (d *Driver) keptSynced() {
 		}
 		return
 	}
+	d.busy().Go(d.awaitSeal)
 	d.busy().Go(func() {
 		d.begin(func() (engine.Start, error) {
 			refs, err := d.releases.Installed(d.work())

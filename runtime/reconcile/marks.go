@@ -83,9 +83,31 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	return obj
 }
 
+// Signed returns an object as it is written, with the signature that it has already.
+func Signed(obj, live map[string]any) map[string]any {
+	meta, _ := live["metadata"].(map[string]any)
+	has, _ := meta["annotations"].(map[string]any)
+	if has[effect.ChildSignature] == nil {
+		return obj
+	}
+	meta, _ = obj["metadata"].(map[string]any)
+	given, _ := meta["annotations"].(map[string]any)
+	obj, meta, given = maps.Clone(obj), maps.Clone(meta), maps.Clone(given)
+	given[effect.ChildSignature] = has[effect.ChildSignature]
+	meta["annotations"], obj["metadata"] = given, meta
+	return obj
+}
+
+// SignedBy is the patch by which a child gets its signature: the marks of whose child it is, which are there.
+func SignedBy(parent Parent) map[string]any {
+	return map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{ControllerLabel: parent.Controller}, "annotations": map[string]any{ParentUIDAnnotation: parent.UID, effect.ChildSignature: ""},
+	}}
+}
+
 func childKey(r effect.Ref) string { return r.Namespace + "/" + r.Name }
 
-var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation, ChildAnnotation}
+var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation, ChildAnnotation, effect.ChildSignature}
 
 // ParentOf returns the key and the uid of the parent that an object says it has, "" for none.
 func ParentOf(obj map[string]any) (key, uid string) {

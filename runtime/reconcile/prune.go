@@ -13,6 +13,8 @@ func (d *decision) prune() (out []Action) {
 	var going []*Child
 	for id, c := range d.children {
 		switch {
+		case d.byID[id] == nil && c.Foreign != "" && c.Unsigned:
+			out = append(out, Action{Op: OpHold, ID: c.ID, Layer: c.Layer, UID: c.UID, Why: "no part wants it, and it stays: its marks are not signed by this Starling"})
 		case d.byID[id] != nil || c.Foreign != "", c.Fields && (c.Digest == "" || c.Deleting):
 		case c.Retain && !c.Deleting:
 			out = append(out, Action{Op: OpHold, ID: c.ID, Layer: c.Layer, UID: c.UID, Why: "no part wants it, and it is retained"})

@@ -109,6 +109,8 @@ type Child struct {
 	// Such a child is here because it has the name of a part. Adopt: it is taken over.
 	Foreign string
 	Adopt   bool
+	// Unsigned: it has the marks of a child, without the signature. If it is Foreign, anybody may have written them.
+	Unsigned bool
 	// Digest is that of the part as it was written last. Of fields it is "" when the controller owns
 	// none of them: the child says then that the object is there.
 	Digest string

@@ -64,7 +64,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 		Gone: r.in.Gone, Failed: r.in.Failed, Past: r.in.Past,
 	}
 	if h.Controller != nil {
-		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.snapshots), w.rows
+		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.snapshots, nil), w.rows
 	}
 	result := hook.Run(ctx, request)
 	out := &Replayed{Outcome: outcomeOf(result, logs.all), Steps: result.Usage.Steps}

@@ -2,13 +2,9 @@ package record
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -22,11 +18,9 @@ type KeyOptions struct {
 	Namespace, Name, Instance string
 }
 
-const (
-	// keyData is the key in the Secret's data, recordsLabel the label that finds it.
-	keyData      = "key"
-	recordsLabel = "starling.dev/records"
-)
+func (o KeyOptions) kept() cluster.SecretKey {
+	return cluster.SecretKey{Client: o.Client, Namespace: o.Namespace, Name: o.Name, Instance: o.Instance, Use: "records"}
+}
 
 // FetchKey reads the key of an instance from its Secret. Without one the error says so.
 func FetchKey(ctx context.Context, o KeyOptions) (*Key, error) {
@@ -55,52 +49,25 @@ func MakeKey(ctx context.Context, o KeyOptions) (*Key, error) {
 	return key, err
 }
 
-func (o KeyOptions) ref() effect.Ref {
-	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: o.Namespace, Name: o.Name + "-records"}
-}
+func (o KeyOptions) ref() effect.Ref { return o.kept().Ref() }
 
-// read returns nil when there is no Secret. It lists, which the operator has to be
-// allowed anyway.
-func (o KeyOptions) read(ctx context.Context) (key *Key, err error) {
-	secrets := cluster.Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
-	selector := effect.InstanceLabel + "=" + o.Instance + "," + recordsLabel
-	_, err = o.Client.Each(ctx, secrets, o.Namespace, metav1.ListOptions{LabelSelector: selector}, func(obj map[string]any) error {
-		meta, _ := obj["metadata"].(map[string]any)
-		if meta["name"] != o.ref().Name {
-			return nil
-		}
-		data, _ := obj["data"].(map[string]any)
-		text, _ := data[keyData].(string)
-		raw, err := base64.StdEncoding.DecodeString(text)
-		if err == nil {
-			key, err = ParseKey(raw)
-		}
-		if err != nil {
-			return errBadSecret
-		}
-		return nil
-	})
-	if errors.Is(err, errBadSecret) {
-		return nil, fmt.Errorf("%s holds no key of records in data.%s; delete it, and a new one is made", o.ref(), keyData)
+// read returns nil when there is no Secret.
+func (o KeyOptions) read(ctx context.Context) (*Key, error) {
+	raw, _, err := o.kept().Read(ctx)
+	if err != nil || raw == nil {
+		return nil, err
 	}
-	return key, o.Client.Explain(err, "list", secrets, o.Namespace)
+	key, err := ParseKey(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s holds no key of records in data.key; delete it, and a new one is made", o.ref())
+	}
+	return key, nil
 }
-
-var errBadSecret = errors.New("no key")
 
 func (o KeyOptions) create(ctx context.Context) error {
 	key, err := NewKey()
 	if err != nil {
 		return err
 	}
-	// One that is there meanwhile stays: runs may be sealed with it already.
-	_, err = o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteCreate, Ref: o.ref(), IfAbsent: true, Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": "starling.dev/records",
-		"metadata": map[string]any{
-			"name": o.ref().Name, "namespace": o.Namespace,
-			"labels": map[string]any{effect.InstanceLabel: o.Instance, recordsLabel: "key"},
-		},
-		"data": map[string]any{keyData: base64.StdEncoding.EncodeToString(key.raw)},
-	}})
-	return err
+	return o.kept().Create(ctx, key.raw, nil)
 }

@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -158,4 +160,15 @@ func (l *logger) Log(level builtins.Level, msg string, fields []builtins.Field) 
 		l.w.Runs[n-1].Logs = append(l.w.Runs[n-1].Logs, Line{level, msg, fields})
 	}
 	l.w.o.Log(l.module, l.hook, level, msg, fields)
+}
+
+// sealOf signs marks with a key that everybody knows. Over an origin all marks are believed: nobody here has the key of
+// what is there.
+func sealOf(o Options, now func() time.Time) *effect.Seal {
+	if o.Origin != nil {
+		return nil
+	}
+	seal := effect.NewSeal(now)
+	seal.Use([]byte("the key of the simulated cluster"), time.Time{})
+	return seal
 }

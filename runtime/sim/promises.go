@@ -108,7 +108,7 @@ func (p *promises) scan() {
 				if h.Controller == nil || !working[h.ID] {
 					continue
 				}
-				if cluster.Written(obj, effect.Manager(h.ID)) {
+				if made, signed := cluster.Written(p.w.client.Seal(), obj, effect.Manager(h.ID)); made && signed {
 					p.children = append(p.children, madeChild{obj, h})
 				}
 			}

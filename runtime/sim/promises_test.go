@@ -57,6 +57,7 @@ func TestBrokenPromises(t *testing.T) {
 				key, uid := reconcile.ParentOf(live)
 				apply(w, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "y", "namespace": "a", "annotations": map[string]any{
 					reconcile.DesiredAnnotation: "d", reconcile.ParentAnnotation: key, reconcile.ParentUIDAnnotation: uid, reconcile.ChildAnnotation: "a/y",
+					effect.ChildSignature: w.client.Seal().Sign(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "y"}, "", "child", "", uid),
 				}}})
 			},
 			want: `Parent a/p of controller web/one: ConfigMap a/y is its child, no part wants it, and nothing is done about it`,

@@ -190,6 +190,7 @@ func New(o Options) (*World, error) {
 	}); err != nil {
 		return nil, err
 	}
+	w.client.UseSeal(sealOf(o, w.Now))
 	return w, nil
 }
 
@@ -234,7 +235,7 @@ func (w *World) Begin(ctx context.Context) error {
 	var err error
 	if w.releases, err = release.New(release.Options{
 		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(),
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Log: zerolog.Nop(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Seal: w.client.Seal(), Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}
