@@ -24,16 +24,15 @@ func TestMarksBySomebodyWhoMayPatch(t *testing.T) {
 		"kids/module.star": "module(enabled = True)\n",
 		"kids/hooks/kids.star": `
 def kids(ctx, o):
-    return [part({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": o.metadata.namespace}, "data": {"by": "starling"}}) for n in o.data.names.split()]
+    return [part({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n, "namespace": o.metadata.namespace}, "data": {"by": "starling"}}) for n in o.metadata.annotations["names"].split()]
 
-controller("kids", k8s.watch("v1", "ConfigMap", labels = "parent"), kids, owns = [owns("v1", "ConfigMap")])
+controller("kids", k8s.watch("v1", "ServiceAccount", labels = "parent"), kids, owns = [owns("v1", "ConfigMap")])
 `,
 	})
 	shared.Apply(t, fmt.Sprintf(`
 apiVersion: v1
-kind: ConfigMap
-metadata: {name: p, namespace: %[1]s, labels: {parent: "true"}}
-data: {names: "one two"}
+kind: ServiceAccount
+metadata: {name: p, namespace: %[1]s, labels: {parent: "true"}, annotations: {names: "one two"}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -61,10 +60,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 	get := func(namespace, name string) (*corev1.ConfigMap, error) {
 		return shared.Client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
-	var one, two *corev1.ConfigMap
+	var one *corev1.ConfigMap
 	a.eventually("the children are there", func() (err error) {
 		if one, err = get(a.ns, "one"); err == nil {
-			two, err = get(a.ns, "two")
+			_, err = get(a.ns, "two")
 		}
 		return err
 	})
@@ -96,7 +95,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 	}
 	want := func(names string, there, gone []string) {
 		t.Helper()
-		shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p, namespace: %s, labels: {parent: \"true\"}}\ndata: {names: %q}\n", a.ns, names))
+		shared.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: p, namespace: %s, labels: {parent: "true"}, annotations: {names: %q}}
+`, a.ns, names))
 		a.eventually("children of "+names, func() error {
 			for _, name := range there {
 				if _, err := get(a.ns, name); err != nil {
@@ -115,7 +118,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 	forge(one, a.ns, "early")
 	want("one three", []string{"three"}, []string{"two"})
 	shared.Apply(t, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: %s}\ndata: {by: them}\n", a.ns))
-	forge(two, a.ns, "two")
+	forge(one, a.ns, "two")
 	want("one four", []string{"four"}, []string{"three"}) // all that would go goes in this look
 	want("one five early", []string{"five"}, nil)
 	for _, o := range []struct{ namespace, name string }{{other, "theirs"}, {a.ns, "early"}, {a.ns, "two"}} {
