@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -83,35 +85,58 @@ func (c *client) delete(list kube.ResourceList, policy metav1.DeletionPropagatio
 	return gone, errs
 }
 
-// deleteOne deletes the object that has been looked at, and no other of its name.
+// deleteOne deletes one object, if it belongs to the release.
 func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagation, keep bool) (gone bool, err error) {
 	helper := resource.NewHelper(info.Client, info.Mapping)
-	live, err := helper.Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	at, err := meta.Accessor(live)
-	if err != nil {
-		return false, err
-	}
-	name, namespace := at.GetAnnotations()[helmName], at.GetAnnotations()[helmNamespace]
-	switch {
-	case name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), c.claimed(keyOf(info.Mapping, info.Namespace, info.Name)):
-		c.others.Store(info, nil)
-		return true, nil // nothing is left of it here
-	case keep && at.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy:
-		return false, nil
-	}
-	_, err = helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
-		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(at.GetUID())),
+	return deleteSeen(policy, func() (at metav1.Object, gone bool, err error) {
+		live, err := helper.Get(info.Namespace, info.Name)
+		if err != nil {
+			return nil, false, err
+		}
+		if at, err = meta.Accessor(live); err != nil {
+			return nil, false, err
+		}
+		name, namespace := at.GetAnnotations()[helmName], at.GetAnnotations()[helmNamespace]
+		switch {
+		case name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), c.claimed(keyOf(info.Mapping, info.Namespace, info.Name)):
+			c.others.Store(info, nil)
+			return nil, true, nil // nothing is left of it here
+		case keep && at.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy:
+			return nil, false, nil
+		}
+		return at, false, nil
+	}, func(o metav1.DeleteOptions) error {
+		_, err := helper.DeleteWithOptions(info.Namespace, info.Name, &o)
+		return err
 	})
-	if apierrors.IsNotFound(err) {
-		return true, nil
+}
+
+// mostLooks is how often an object is looked at that others change all the time.
+const mostLooks = 5
+
+// deleteSeen deletes an object as look has found it, and no other one of its name. One that somebody has changed
+// since, who may have taken it over, is looked at again. Without an object from look nothing is deleted; gone then
+// says whether that is the end of it.
+func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object, gone bool, err error), remove func(metav1.DeleteOptions) error) (gone bool, err error) {
+	uid := types.UID("")
+	for try := 1; ; try++ {
+		at, gone, err := look()
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil || at == nil {
+			return gone, err
+		}
+		version := at.GetResourceVersion()
+		uid = cmp.Or(uid, at.GetUID())
+		err = remove(metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case !apierrors.IsConflict(err) || try == mostLooks:
+			return err == nil, err
+		}
 	}
-	return err == nil, err
 }
 
 // leave takes out of a merge what others have of an object that is there.

@@ -137,26 +137,20 @@ func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
 		}
 	}
 	client := m.meta.Resource(mapping.Resource).Namespace(namespace)
-	live, err := client.Get(ctx, o.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
-	case live.DeletionTimestamp != nil, live.Annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy:
-		return nil
-	case live.Annotations[helmName] != ref.Name, live.Annotations[helmNamespace] != ref.Namespace:
-		return nil // somebody else has taken it over
-	case m.claimed(ref, keyOf(mapping, namespace, o.Name)):
-		return nil // somebody else takes it over
-	}
-	background := metav1.DeletePropagationBackground
-	err = client.Delete(ctx, o.Name, metav1.DeleteOptions{
-		PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
-	})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	_, err = deleteSeen(metav1.DeletePropagationBackground, func() (at metav1.Object, gone bool, err error) {
+		live, err := client.Get(ctx, o.Name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return nil, false, err
+		case live.DeletionTimestamp != nil, live.Annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy:
+			return nil, false, nil
+		case live.Annotations[helmName] != ref.Name, live.Annotations[helmNamespace] != ref.Namespace:
+			return nil, false, nil // somebody else has taken it over
+		case m.claimed(ref, keyOf(mapping, namespace, o.Name)):
+			return nil, false, nil // somebody else takes it over
+		}
+		return live, false, nil
+	}, func(options metav1.DeleteOptions) error { return client.Delete(ctx, o.Name, options) })
 	return err
 }
 

@@ -126,6 +126,49 @@ func TestADeletionIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	}
 }
 
+// An object that somebody takes over, or keeps, after it was looked at is not deleted; any other change is none.
+func TestADeletionIsOfTheObjectAsItWasSeen(t *testing.T) {
+	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	for name, test := range map[string]struct {
+		annotations string
+		stays       map[bool]bool // in an uninstall, in an upgrade
+	}{
+		"taken over": {`{"meta.helm.sh/release-name": "other"}`, map[bool]bool{true: true, false: true}},
+		"kept":       {`{"helm.sh/resource-policy": "keep"}`, map[bool]bool{false: true}}, // Helm's own look at an uninstall is at the manifest
+		"touched":    {`{"x": "y"}`, nil},
+	} {
+		for _, uninstall := range []bool{true, false} {
+			w, f := newSimulatedDrift(t)
+			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}
+			if _, err := w.Reconcile(t.Context(), web); err != nil {
+				t.Fatal(err)
+			}
+			server := f.server
+			f.server = &replacing{server, "/configmaps/a", func() {
+				f.server = server
+				patch := []byte(`{"metadata": {"annotations": ` + test.annotations + `}}`)
+				if _, err := w.client.Resource(configMaps).Namespace("apps").Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}}
+			var err error
+			if uninstall {
+				_, err = w.Uninstall(t.Context(), web.Ref(), 0)
+			} else {
+				web.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+				web.Chart.Digest = "2"
+				_, err = w.Reconcile(t.Context(), web)
+			}
+			if err != nil || f.server != server {
+				t.Errorf("%s: %v", name, err)
+			}
+			if is := w.there(configMaps, "apps", "a"); is != test.stays[uninstall] {
+				t.Errorf("%s, uninstall %t: it stays: %t", name, uninstall, is)
+			}
+		}
+	}
+}
+
 // replacing calls between as an object has been read.
 type replacing struct {
 	next    http.RoundTripper

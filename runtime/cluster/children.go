@@ -62,8 +62,11 @@ func atPos(pos string, err error) error {
 
 // child carries out one write. Form is that of [effect.Fate].
 func (w *Writer) child(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) (form string, err error) {
-	if m.Kind == effect.WriteFields {
+	switch {
+	case m.Kind == effect.WriteFields:
 		return "", w.fields(ctx, m, cause)
+	case m.Kind == effect.WriteDelete:
+		return "", w.deleteChild(ctx, manager, m, cause)
 	}
 	p, err := w.o.Client.begin(ctx, manager, m)
 	if err != nil {
@@ -116,10 +119,9 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		obj, err = w.found(ctx, manager, m, found)
 	}
 	if m.Recreate && m.Unchanged != nil && fixed(err) { // only what is a child already
-		m.Kind, m.Recreate = effect.WriteDelete, false
-		return w.child(ctx, manager, m, cause)
+		return "", w.deleteChild(ctx, manager, m, cause)
 	}
-	if err == nil && (obj != nil || m.Kind == effect.WriteDelete) {
+	if err == nil && obj != nil {
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}
 	if err == nil && m.Kind == effect.WriteApply && m.Unchanged == nil && found == nil && !childSigned(seal, m.Object, obj) {
@@ -130,6 +132,23 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		form = Form(m.Object, obj, manager)
 	}
 	return form, err
+}
+
+// deleteChild deletes a child as it was seen: somebody may have retained it, or made it their own, since.
+func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
+	seen := map[string]any{"uid": m.Unchanged.UID}
+	if m.Unchanged.ResourceVersion != "" {
+		seen["resourceVersion"] = m.Unchanged.ResourceVersion
+	}
+	asked := time.Now()
+	obj, left, err := w.o.Client.Delete(ctx, manager, m.Ref, map[string]any{"metadata": seen}, func(live map[string]any) bool {
+		a := appliedFields(live, manager, "")
+		return marked(a) && a.owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
+	})
+	if err == nil && !left {
+		w.o.Observe(m.Ref, obj, cause, asked)
+	}
+	return err
 }
 
 // errFound says that a child is there which was not seen.

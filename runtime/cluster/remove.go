@@ -3,14 +3,43 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Writes that take objects away.
+
+// Delete deletes an object as it was seen: seen has its uid, and its version where the decision hangs on what is in
+// it. One that has changed meanwhile is read again, and goes says whether it still has to go. Left says that it stays,
+// or that another one is in its place.
+func (c *Client) Delete(ctx context.Context, manager string, ref effect.Ref, seen map[string]any, goes func(live map[string]any) bool) (obj map[string]any, left bool, err error) {
+	p, err := c.begin(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref})
+	if err != nil {
+		return nil, false, err
+	}
+	first := true
+	p.live, p.seen = seen, true
+	p.ours = func(live map[string]any) error {
+		if !first && (uidOf(live) != uidOf(seen) || !goes(live)) {
+			return errLeft
+		}
+		first = false
+		return nil
+	}
+	if obj, err = p.run(ctx); errors.Is(err, errLeft) {
+		return nil, true, nil
+	}
+	return obj, false, err
+}
+
+// errLeft says that an object is not the one any more that was to be deleted.
+var errLeft = errors.New("the object stays")
 
 func (p *pending) delete(ctx context.Context) (map[string]any, error) {
 	policy := metav1.DeletePropagationBackground
@@ -23,7 +52,7 @@ func (p *pending) delete(ctx context.Context) (map[string]any, error) {
 	default:
 		return nil, fmt.Errorf("propagation %q is none of background, foreground, orphan", p.write.Propagation)
 	}
-	if p.write.Guard != nil && p.live == nil {
+	if (p.write.Guard != nil || p.ours != nil) && p.live == nil {
 		return nil, nil // nothing was there to look at, so nothing is deleted
 	}
 	options := p.deleteOptions()

@@ -174,10 +174,13 @@ func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight
 	if s.live == nil || !s.made && (m.UID == "" || uidOf(s.live) != m.UID) {
 		return nil
 	}
+	seen, known := s.live, m.UID == uidOf(s.live)
+	if known { // its marks do not matter
+		seen = map[string]any{"metadata": map[string]any{"uid": m.UID}}
+	}
 	asked := time.Now()
-	obj, err := w.o.Client.Write(ctx, marks.manager, effect.Write{Kind: effect.WriteDelete, Ref: m.Ref,
-		Unchanged: &effect.Unchanged{UID: uidOf(s.live)}})
-	if err == nil {
+	obj, left, err := w.o.Client.Delete(ctx, marks.manager, m.Ref, seen, func(live map[string]any) bool { return known || marks.made(live) })
+	if err == nil && !left {
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}
 	return err

@@ -469,7 +469,7 @@ func TestSetOfNames(t *testing.T) {
 	w.restart()
 	record := w.writer.recordOf("starling/web/f").Name
 	w.want("one goes", objects[:2], "LIST namespaces/ops/secrets", "GET m000", "GET m001", "GET m002", "DELETE m002", "PATCH "+record)
-	w.want("all go", nil, "LIST namespaces/a/configmaps", "DELETE m000", "DELETE m001", "DELETE "+record)
+	w.want("all go", nil, "LIST namespaces/a/configmaps", "DELETE m000", "DELETE m001", "LIST namespaces/ops/secrets", "DELETE "+record)
 }
 
 // The owner of all members is asked for once.

@@ -42,10 +42,7 @@ func (w *Writer) readRecords(ctx context.Context) error {
 		return nil
 	}
 	hooks, old := map[string]*hookSets{}, map[string]*oldSet{}
-	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
-	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, metav1.ListOptions{
-		LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: "type=" + SetType,
-	}, func(obj map[string]any) error {
+	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, w.records(""), func(obj map[string]any) error {
 		name, of := effect.RefOf(obj).Name, textOf(obj, "annotations", setAnnotation)
 		_, keeps := annotationsOf(obj)[keepAnnotation]
 		id, named := strings.CutPrefix(name, w.o.Name+"-set-")
@@ -122,8 +119,7 @@ func (w *Writer) recordOf(manager string) effect.Ref {
 func (w *Writer) writeRecord(ctx context.Context, manager string, places []setPlace, keeps bool) error {
 	ref := w.recordOf(manager)
 	if len(places) == 0 {
-		_, err := w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref})
-		return err
+		return w.deleteRecord(ctx, ref)
 	}
 	text, err := json.Marshal(places)
 	if err != nil {
@@ -148,6 +144,22 @@ func (w *Writer) writeRecord(ctx context.Context, manager string, places []setPl
 	return err
 }
 
+// deleteRecord deletes a record; a Secret of its name that somebody else has made stays.
+func (w *Writer) deleteRecord(ctx context.Context, ref effect.Ref) error {
+	_, err := w.o.Client.Each(ctx, secrets, ref.Namespace, w.records("metadata.name="+ref.Name+","), func(obj map[string]any) error {
+		_, err := w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref, Unchanged: &effect.Unchanged{UID: uidOf(obj)}})
+		return err
+	})
+	return w.o.Client.Explain(err, "list", secrets, ref.Namespace)
+}
+
+var secrets = Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
+
+// records selects records of this instance.
+func (w *Writer) records(fields string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: fields + "type=" + SetType}
+}
+
 // forgetOld deletes what an earlier version has recorded of a set, whose members all carry the marks
 // or are gone.
 func (w *Writer) forgetOld(ctx context.Context, id string) error {
@@ -158,7 +170,7 @@ func (w *Writer) forgetOld(ctx context.Context, id string) error {
 		return nil
 	}
 	ref := effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: w.o.Namespace, Name: w.o.Name + "-set-" + id}
-	if _, err := w.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+	if err := w.deleteRecord(ctx, ref); err != nil {
 		return err
 	}
 	w.mu.Lock()

@@ -282,8 +282,8 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 			m.o.Reconcile(s.module)
 		}
 	}
-	if s.delete != "" {
-		_, err := write(effect.Write{Kind: effect.WriteDelete, Unchanged: &effect.Unchanged{UID: s.delete}})
+	if s.delete != nil {
+		_, err := write(effect.Write{Kind: effect.WriteDelete, Unchanged: s.delete})
 		return err
 	}
 	if s.status == nil {

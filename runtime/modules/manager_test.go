@@ -78,6 +78,8 @@ func (s *server) Write(_ context.Context, _ string, w effect.Write) (map[string]
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "modules"}, name)
 	case w.Kind == effect.WriteStatus:
 		obj["status"] = w.Object["status"]
+	case w.Kind == effect.WriteDelete && w.Unchanged.ResourceVersion != text(child(obj, "metadata"), "resourceVersion"):
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "modules"}, name, errors.New("modified"))
 	case w.Kind == effect.WriteDelete:
 		delete(s.objects, name)
 	case w.Kind == effect.WritePatch:
@@ -277,5 +279,27 @@ func TestKilledAtEachWrite(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A user writes the spec of an object just as it is deleted, for its module is gone: the object stays.
+func TestAnObjectIsDeletedAsItWasSeen(t *testing.T) {
+	s := newServer("web")
+	m := s.manager(s, &strings.Builder{})
+	m.round(t.Context(), noon)
+	delete(s.facts, "web")
+	m.round(t.Context(), noon.Add(time.Second))
+	s.fails = func(w effect.Write) error {
+		if w.Kind == effect.WriteDelete {
+			obj := s.objects["web"]
+			obj["spec"], child(obj, "metadata")["resourceVersion"] = map[string]any{"enabled": true}, "2"
+		}
+		return nil
+	}
+	for i := range 3 {
+		m.round(t.Context(), noon.Add(time.Second+goneFor+time.Duration(i)*time.Minute))
+	}
+	if s.objects["web"] == nil || !slices.Contains(s.writes, "delete web") {
+		t.Errorf("there is %v after %v", s.objects["web"], s.writes)
 	}
 }

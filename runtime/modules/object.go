@@ -27,6 +27,8 @@ const (
 type Object struct {
 	Name, UID  string
 	Generation int64
+	// Version is the resourceVersion.
+	Version string
 	// Label is the value of [effect.InstanceLabel]; empty: it has none.
 	Label string
 	// Reconcile is the value of [ReconcileAnnotation]; empty: it has none.
@@ -47,7 +49,7 @@ func Filter(obj map[string]any) (starlark.Value, bool, error) {
 		says = says || field != "instance"
 	}
 	return object.New(map[string]any{
-		"name": metadata["name"], "uid": metadata["uid"], "generation": metadata["generation"],
+		"name": metadata["name"], "uid": metadata["uid"], "generation": metadata["generation"], "version": metadata["resourceVersion"],
 		"deleting":  metadata["deletionTimestamp"] != nil,
 		"label":     child(metadata, "labels")[effect.InstanceLabel],
 		"reconcile": child(metadata, "annotations")[ReconcileAnnotation],
@@ -63,7 +65,7 @@ func Read(kept starlark.Value) Object {
 	}
 	m := o.Map()
 	return Object{
-		Name: text(m, "name"), UID: text(m, "uid"), Generation: number(m, "generation"),
+		Name: text(m, "name"), UID: text(m, "uid"), Generation: number(m, "generation"), Version: text(m, "version"),
 		Label: text(m, "label"), Reconcile: text(m, "reconcile"), Deleting: m["deleting"] == true,
 		Instance: text(m, "instance"), Says: m["says"] == true, Spec: text(m, "spec"), Status: text(m, "status"),
 	}

@@ -48,15 +48,15 @@ type step struct {
 	patch  map[string]any // a merge patch of the metadata; nil: none
 	// reconcile: the patch takes off what asks for another look at the module.
 	reconcile bool
-	delete    string  // the uid of an object whose module is gone; empty: it stays
-	status    *Status // nil: it is as it should be
-	uid       string  // of the object, for Events
+	delete    *effect.Unchanged // the object, whose module is gone; nil: it stays
+	status    *Status           // nil: it is as it should be
+	uid       string            // of the object, for Events
 	events    []effect.Event
 	failing   Failing // the hooks that people know of then
 }
 
 func (s step) idle() bool {
-	return !s.isNew && s.patch == nil && s.delete == "" && s.status == nil
+	return !s.isNew && s.patch == nil && s.delete == nil && s.status == nil
 }
 
 // world is what a round decides by.
@@ -150,7 +150,7 @@ func (w *world) ofNone(o Object, e *entry) (s step, soon bool) {
 		return s, true
 	case o.Label == w.instance.Label() && !o.Says:
 		if since >= goneFor {
-			s.delete = o.UID
+			s.delete = &effect.Unchanged{UID: o.UID, ResourceVersion: o.Version} // whose spec may say something since
 		}
 		return s, since < goneFor
 	}

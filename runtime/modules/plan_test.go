@@ -16,7 +16,7 @@ var own = effect.Instance{Namespace: "ops", Name: "starling"}
 
 func (s step) short() string {
 	var out []string
-	for text, is := range map[string]bool{"create": s.isNew, "patch": s.patch != nil, "delete": s.delete != "", "status": s.status != nil} {
+	for text, is := range map[string]bool{"create": s.isNew, "patch": s.patch != nil, "delete": s.delete != nil, "status": s.status != nil} {
 		if is {
 			out = append(out, text)
 		}

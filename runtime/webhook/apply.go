@@ -135,11 +135,13 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 // stays is kept in step with the certificates.
 func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, w want) error {
 	meta, _ := obj["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	module, _ := labels[effect.ModuleLabel].(string)
+	module := labelOf(obj, effect.ModuleLabel)
 	if m.removable(ref, module, w) {
 		asked := time.Now()
-		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
+		unchanged := &effect.Unchanged{} // one that somebody has taken over since is not ours
+		unchanged.UID, _ = meta["uid"].(string)
+		unchanged.ResourceVersion, _ = meta["resourceVersion"].(string)
+		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref, Unchanged: unchanged}); err != nil {
 			return err
 		}
 		m.watches.Observe(ref, nil, nil, asked)
@@ -158,6 +160,13 @@ func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]a
 		"metadata": map[string]any{"name": ref.Name, "labels": meta["labels"], "annotations": meta["annotations"]},
 		"webhooks": hooks,
 	})
+}
+
+func labelOf(obj map[string]any, name string) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	label, _ := labels[name].(string)
+	return label
 }
 
 // trusting puts a bundle into copies of webhooks.

@@ -28,12 +28,12 @@ type Detached struct {
 // again. done is told of each object.
 func Detach(ctx context.Context, client *cluster.Client, instance string, done func(Detached)) error {
 	var errs []error
-	write := func(w effect.Write, what string) {
-		if _, err := client.Write(ctx, fieldManager, w); err != nil {
+	note := func(ref effect.Ref, what string, err error) {
+		if err != nil {
 			errs = append(errs, err)
 			return
 		}
-		done(Detached{w.Ref, what})
+		done(Detached{ref, what})
 	}
 	for _, kind := range []string{kindValidating, kindMutating} {
 		found, err := client.List(ctx, registration, kind, nil, instanceSelector(instance), "")
@@ -42,7 +42,11 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 			continue
 		}
 		for _, obj := range found {
-			write(effect.Write{Kind: effect.WriteDelete, Ref: refOf(kind, obj)}, "deleted")
+			ref := refOf(kind, obj)
+			_, left, err := client.Delete(ctx, fieldManager, ref, obj, func(live map[string]any) bool { return labelOf(live, effect.InstanceLabel) == instance })
+			if !left {
+				note(ref, "deleted", err)
+			}
 		}
 	}
 	names, err := converted(ctx, client, instance)
@@ -59,16 +63,16 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 			return "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
 		}
 		body := []any{
+			map[string]any{"op": "test", "path": pointer(annotationConversion), "value": instance},
 			map[string]any{"op": "add", "path": "/spec/conversion", "value": conversion},
 			map[string]any{"op": "remove", "path": pointer(annotationConversion)},
 		}
 		if before != "" {
 			body = append(body, map[string]any{"op": "remove", "path": pointer(annotationBefore)})
 		}
-		write(effect.Write{
-			Kind: effect.WritePatch, Ref: effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: name},
-			Patch: &effect.Patch{Type: effect.PatchJSON, Body: body},
-		}, what)
+		ref := effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: name}
+		_, err := client.Write(ctx, fieldManager, effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{Type: effect.PatchJSON, Body: body}})
+		note(ref, what, err)
 	}
 	return errors.Join(errs...)
 }
