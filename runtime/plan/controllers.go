@@ -23,7 +23,7 @@ func controllers(w *sim.World, m *masker) []status.Parent {
 	return out
 }
 
-var opSigns = map[reconcile.Op]rune{reconcile.OpCreate: '+', reconcile.OpApply: '~', reconcile.OpRecreate: '~', reconcile.OpDelete: '-', reconcile.OpRelease: '-'}
+var opSigns = map[reconcile.Op]rune{reconcile.OpCreate: '+', reconcile.OpApply: '~', reconcile.OpDelete: '-', reconcile.OpRelease: '-'}
 
 // parent shows what is done about the children of one parent.
 func (p *printer) parent(of status.Parent) {

@@ -145,13 +145,7 @@ func (d *decision) needOf(a *part) need {
 // tried looks at how earlier tries have gone.
 func (d *decision) tried(a *part, n need) need {
 	for _, f := range d.failures[a.ID.key()] {
-		switch {
-		case f.Digest != a.Digest, f.Immutable && n.op == OpCreate:
-		case !f.Immutable && !f.Due:
-			return need{op: OpHold, why: f.Reason}
-		case f.Immutable && n.news && a.Update == UpdateRecreate && !a.ID.Fields:
-			n.op, n.why = OpRecreate, "a field differs that cannot be changed"
-		case f.Immutable:
+		if f.Digest == a.Digest && !f.Due {
 			return need{op: OpHold, why: f.Reason}
 		}
 	}

@@ -49,8 +49,8 @@ func adopted(c *Child)                     { c.Adopt = true }
 func hasFields(c *Child)                   { c.ID = fields(c.Name) }
 func changed(by, held string) func(*Child) { return func(c *Child) { c.Changed, c.Held = by, held } }
 
-func failed(name, reason string, due, immutable bool) Failure {
-	return Failure{ID: deployment(name), Digest: name + " 2", Reason: reason, Due: due, Immutable: immutable}
+func failed(name, reason string, due bool) Failure {
+	return Failure{ID: deployment(name), Digest: name + " 2", Reason: reason, Due: due}
 }
 
 // shown are actions in short, one a line.
@@ -107,27 +107,21 @@ func TestActions(t *testing.T) {
 			want: "apply a: what it notes of its order has changed\n"},
 
 		{name: "a failure holds back only those after it", parts: []Part{wants("a"), wants("b", after("a")), wants("x"), wants("y", after("x"))},
-			children: []Child{has("x")}, failures: []Failure{failed("a", "forbidden", false, false)},
+			children: []Child{has("x")}, failures: []Failure{failed("a", "forbidden", false)},
 			want: "hold a: forbidden\nwait b: it waits: a is not written: forbidden\ncreate y: it is not there\n"},
-		{name: "the next try", parts: []Part{wants("a")}, failures: []Failure{failed("a", "forbidden", true, false)},
+		{name: "the next try", parts: []Part{wants("a")}, failures: []Failure{failed("a", "forbidden", true)},
 			want: "create a: it is not there\n"},
 		{name: "a failure of another state does not count", parts: []Part{wants("a")},
 			failures: []Failure{{ID: deployment("a"), Digest: "a 1", Reason: "forbidden"}}, want: "create a: it is not there\n"},
 		{name: "a failure of one that is as wanted does not count", parts: []Part{wants("a")}, children: []Child{has("a")},
-			failures: []Failure{failed("a", "forbidden", false, false)}},
+			failures: []Failure{failed("a", "forbidden", false)}},
 
 		{name: "recreate applies first", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated)},
 			want: "apply a: it is wanted in another state; it is made anew where the API server refuses that\n"},
-		{name: "and recreates when that is refused", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated)},
-			failures: []Failure{failed("a", "spec.x is immutable", false, true)}, want: "recreate a: a field differs that cannot be changed\n"},
 		{name: "waits until it is gone", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated, deleting)},
-			failures: []Failure{failed("a", "spec.x is immutable", false, true)}, want: "wait a: it is being deleted\n"},
-		{name: "and makes it anew", parts: []Part{wants("a", update(UpdateRecreate))},
-			failures: []Failure{failed("a", "spec.x is immutable", false, true)}, want: "create a: it is not there\n"},
+			want: "wait a: it is being deleted\n"},
 		{name: "a deletion that fails is tried again later", parts: []Part{wants("a", update(UpdateRecreate))}, children: []Child{has("a", outdated)},
-			failures: []Failure{failed("a", "spec.x is immutable", false, true), failed("a", "a webhook says no", false, false)}, want: "hold a: a webhook says no\n"},
-		{name: "apply does not recreate", parts: []Part{wants("a")}, children: []Child{has("a", outdated)},
-			failures: []Failure{failed("a", "spec.x is immutable", true, true)}, want: "hold a: spec.x is immutable\n"},
+			failures: []Failure{failed("a", "a webhook says no", false)}, want: "hold a: a webhook says no\n"},
 		{name: "never leaves it alone", parts: []Part{wants("a", update(UpdateNever)), wants("b", after("a"))},
 			children: []Child{has("a", outdated, changed("kubectl-edit", ""))}, want: "create b: it is not there\n"},
 		{name: "never makes it", parts: []Part{wants("a", update(UpdateNever))}, want: "create a: it is not there\n"},

@@ -178,13 +178,9 @@ func (w *world) carryOut(a Action) {
 	c := w.there[a.ID]
 	switch {
 	case w.broken[a.Part], w.trouble && w.odds(0.2):
-		w.fail(Failure{ID: a.ID, Digest: part.Digest, Reason: "forbidden"})
+		w.failures[a.ID] = []Failure{{ID: a.ID, Digest: part.Digest, Reason: "forbidden"}}
 		return
-	case a.Op == OpApply && part.Update == UpdateRecreate && c.Digest != part.Digest && !a.Adopt:
-		w.fail(Failure{ID: a.ID, Digest: part.Digest, Reason: "immutable", Immutable: true})
-		return
-	}
-	if a.Op == OpRecreate || a.Op == OpDelete {
+	case a.Op == OpDelete, a.Op == OpApply && part.Update == UpdateRecreate && c.Digest != part.Digest && !a.Adopt:
 		c.Deleting = true // until its finalizers are gone
 		delete(w.failures, a.ID)
 		return
@@ -195,11 +191,6 @@ func (w *world) carryOut(a Action) {
 	}
 	c.Foreign, c.Adopt, c.Changed, c.Digest, c.Layer, c.Retain, c.Ready = "", false, "", part.Digest, a.Layer, part.Retain, false
 	delete(w.failures, a.ID)
-}
-
-func (w *world) fail(f Failure) {
-	list := slices.DeleteFunc(w.failures[f.ID], func(other Failure) bool { return other.Immutable == f.Immutable })
-	w.failures[f.ID] = append(list, f)
 }
 
 // happen is what others do.
@@ -242,11 +233,6 @@ func (w *world) isBroken(id ID) bool {
 	return slices.ContainsFunc(w.wanted.Parts, func(p Part) bool { return p.ID == id && w.broken[p.Name] })
 }
 
-// isFixed says that a part was to be recreated for a field that cannot be changed, and is not any more.
-func (w *world) isFixed(p Part) bool {
-	return p.Update != UpdateRecreate && slices.ContainsFunc(w.failures[p.ID], func(f Failure) bool { return f.Immutable && f.Digest == p.Digest })
-}
-
 // rest holds the end against what is wanted.
 func (w *world) rest() {
 	stuck := map[string]bool{} // parts that cannot be written, and those after them
@@ -255,7 +241,7 @@ func (w *world) rest() {
 	// One member that cannot be written may hold up a rollout.
 	heldUp := slices.ContainsFunc(w.wanted.Parts, func(p Part) bool {
 		c := w.there[p.ID]
-		return w.broken[p.Name] || w.isFixed(p) || c != nil && c.Foreign != ""
+		return w.broken[p.Name] || c != nil && c.Foreign != ""
 	})
 	order := make([]int, len(layers))
 	for i := range order {
@@ -269,7 +255,7 @@ func (w *world) rest() {
 		switch {
 		case asWanted, c != nil && c.Foreign == "" && p.Update == UpdateNever:
 			continue
-		case w.broken[p.Name], w.isFixed(p), c != nil && c.Foreign != "", heldUp && p.Rolling != "", slices.ContainsFunc(p.After, func(name string) bool { return stuck[name] }):
+		case w.broken[p.Name], c != nil && c.Foreign != "", heldUp && p.Rolling != "", slices.ContainsFunc(p.After, func(name string) bool { return stuck[name] }):
 			stuck[p.Name], all = true, false
 		default:
 			w.t.Errorf("part %s is not as wanted: %+v, %+v", p.Name, p, c)

@@ -146,8 +146,6 @@ type Failure struct {
 	Tries int
 	// Due says that the next try may be made.
 	Due bool
-	// Immutable: the API server has refused the change of a field that cannot be changed.
-	Immutable bool
 }
 
 // Kind is a kind of objects.
@@ -174,8 +172,6 @@ const (
 	OpCreate Op = "create"
 	// OpApply brings a child to the state of its part.
 	OpApply Op = "apply"
-	// OpRecreate deletes the object. Once it is gone it is made anew.
-	OpRecreate Op = "recreate"
 	// OpDelete deletes the object, as no part wants it any more.
 	OpDelete Op = "delete"
 	// OpRelease gives fields back that no part wants any more. The object stays.

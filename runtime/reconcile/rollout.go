@@ -35,7 +35,7 @@ func (r Rollout) takeTurns(members []*part) {
 	var due, unavailable []*part
 	underWay := 0
 	for _, a := range members {
-		outdated := a.news && a.child != nil && (a.op == OpApply || a.op == OpRecreate)
+		outdated := a.news && a.child != nil && a.op == OpApply
 		if outdated {
 			due = append(due, a)
 		}

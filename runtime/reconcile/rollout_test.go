@@ -41,10 +41,10 @@ func TestRollouts(t *testing.T) {
 			children: []Child{has("a", unready("")), has("b", changed("kubectl-edit", "")), has("c")},
 			want:     "apply b: kubectl-edit has changed it\n"},
 		{name: "to recreate takes a turn", parts: pods(update(UpdateRecreate)), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
-			failures: []Failure{failed("b", "spec.x is immutable", false, true)},
-			want:     "wait a" + turn + "1 of 3 are not available, such as b\nrecreate b: a field differs that cannot be changed\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+			want: "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state; it is made anew where the API server refuses that\n" +
+				"wait c" + turn + "1 of 3 are not available, such as b\n"},
 		{name: "one whose write fails keeps no turn", parts: pods(), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
-			failures: []Failure{failed("b", "a webhook says no", false, false)},
+			failures: []Failure{failed("b", "a webhook says no", false)},
 			want:     "apply a: it is wanted in another state\nhold b: a webhook says no\nwait c" + turn + "1 of 3 are not available, such as a\n"},
 		{name: "one that waits for others keeps no turn", parts: append(pods(), wants("d", after("e"), rolls(0)), wants("e")),
 			children: []Child{has("a", outdated), has("b"), has("c"), has("d", outdated, layer(1)), has("e", unready(""))},
