@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/examples/recipes"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -32,8 +31,8 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	for page, write := range map[string]func(io.Writer) error{
 		"docs/reference.md": builtins.WriteReference,
 		"docs/std.md":       stdlib.WriteReference,
-		"docs/recipes.md":   recipes.WriteReference,
-		"docs/ctx.md":       builtins.WriteCtx,
+		"docs/recipes.md":   writeRecipes,
+		"docs/ctx.md":       writeCtx,
 	} {
 		var want bytes.Buffer
 		if head, _, made := strings.Cut(read(t, page), madeBelow); made {

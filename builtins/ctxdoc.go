@@ -1,52 +1,17 @@
 package builtins
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// WriteCtx writes the tables of docs/ctx.md: the functions that Starling calls, and all fields of ctx.
-func WriteCtx(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("\n## Functions that Starling calls\n\n| given as | called with | when | returns |\n|---|---|---|---|\n")
-	for _, c := range Callbacks() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, cell(strings.Join(c.Args, ", ")), cell(c.Doc), cell(c.Answer))
-	}
-	hooks := slices.DeleteFunc(CtxFields(), func(f CtxField) bool { return !f.hooks() })
-	request := func(f CtxField) bool { return strings.HasPrefix(f.Path, "ctx.request.") }
-	writeFields(&b, "Of each hook", slices.DeleteFunc(slices.Clone(hooks), request))
-	writeFields(&b, "`ctx.request` of `k8s.validate` and `k8s.mutate`", within(hooks, "ctx.request.", onValidate))
-	writeFields(&b, "`ctx.request` of `http.receive`", within(hooks, "ctx.request.", onReceive))
-	writeFields(&b, "Of the functions of a controller", slices.DeleteFunc(CtxFields(), func(f CtxField) bool { return f.hooks() }))
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // within are the fields below a path that one callback has.
 func within(fields []CtxField, path, callback string) []CtxField {
 	return slices.DeleteFunc(slices.Clone(fields), func(f CtxField) bool {
 		return !strings.HasPrefix(f.Path, path) || !slices.Contains(f.In, callback)
 	})
-}
-
-// writeFields writes a table of fields.
-func writeFields(b *strings.Builder, title string, fields []CtxField) {
-	b.WriteString("\n## " + title + "\n\n| field | type | | example |\n|---|---|---|---|\n")
-	for _, f := range fields {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Path, cell(f.Type), cell(f.Doc), codeOf(f.Example))
-	}
-}
-
-// codeOf is an example as a cell of a table.
-func codeOf(example string) string {
-	if example == "" {
-		return ""
-	}
-	return "`" + cell(example) + "`"
 }
 
 // hooks says whether it is a field of the ctx of a hook.

@@ -5,13 +5,10 @@ package recipes
 import (
 	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/starling-operator/starling/runtime/message"
 )
 
 // FS holds a folder for each recipe, which is a module.
@@ -19,11 +16,14 @@ import (
 //go:embed */*
 var FS embed.FS
 
-// groups are the recipes in the order in which people read them.
-var groups = []struct {
-	title string
-	names []string
-}{
+// Group is what one heading has.
+type Group struct {
+	Title string
+	Names []string
+}
+
+// Groups are the recipes in the order in which people read them. Nobody changes them.
+var Groups = []Group{
 	{"Objects of the cluster", []string{"copy-a-secret", "one-object-per-namespace", "label-nodes", "heal-what-a-hook-made", "react-to-a-configmap", "wait-for-a-crd"}},
 	{"Values and charts", []string{"count-into-values", "value-from-an-http-api", "never-parse-in-a-filter", "feature-by-cluster-version"}},
 	{"Secrets and certificates", []string{"password-made-once", "rotate-a-certificate"}},
@@ -48,8 +48,8 @@ type File struct{ Path, Text string }
 // Names are the names of all recipes, sorted.
 func Names() []string {
 	var names []string
-	for _, g := range groups {
-		names = append(names, g.names...)
+	for _, g := range Groups {
+		names = append(names, g.Names...)
 	}
 	slices.Sort(names)
 	return names
@@ -93,51 +93,4 @@ func Read(name string) (Recipe, error) {
 		return err
 	})
 	return r, err
-}
-
-// WriteReference writes all recipes as Markdown, with a list of them at the head.
-func WriteReference(w io.Writer) error {
-	var list, body strings.Builder
-	for _, g := range groups {
-		fmt.Fprintf(&list, "\n%s:\n\n", g.title)
-		fmt.Fprintf(&body, "\n## %s\n", g.title)
-		for _, name := range g.names {
-			r, err := Read(name)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&list, "- [%s](#%s)\n", r.Title, anchor(r.Title))
-			fmt.Fprintf(&body, "\n### %s\n\n%s\n\n%s\n\n", r.Title, message.PageParagraph("**Problem.** "+upper(r.Problem)), message.PageParagraph("**Solution.** "+upper(r.Solution)))
-			fmt.Fprintf(&body, "[Folder](../examples/recipes/%s), `starling new recipe %s`\n\n```python\n# module.star\n%s```\n", name, name, r.Module)
-			for _, hook := range r.Hooks {
-				fmt.Fprintf(&body, "\n```python\n# %s\n%s```\n", hook.Path, hook.Text)
-			}
-		}
-	}
-	_, err := fmt.Fprintf(w, `# Recipes
-
-Made from `+"`examples/recipes/`"+` by `+"`go test . -run Reference -update`"+`; do not edit it.
-
-A problem that comes again and again, and a module that solves it, each with a test. `+"`starling new recipe NAME`"+` copies
-one into your tree, with its test: change the names in it, and run the test again.
-%s%s`, list.String(), body.String())
-	return err
-}
-
-// upper begins a sentence.
-func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
-// anchor is the name of a heading in links.
-func anchor(title string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return -1
-	}, title)
 }
