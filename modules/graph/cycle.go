@@ -11,23 +11,27 @@ import (
 // a time, as short as it can, and goes on without its modules: who only waits
 // for them is no part of it.
 func (g *Graph) findCycles() {
-	for {
+	for found := true; found; {
+		found = false
 		v := g.view()
-		found := false
 		for _, part := range v.parts() {
-			cycle := v.cycleIn(part)
-			if cycle == nil {
-				continue
+			in := make([]bool, len(v.all))
+			for _, i := range part {
+				in[i] = true
 			}
-			found = true
-			err := g.cycleError(cycle)
-			for _, name := range cycle {
-				g.Problems[name] = err
+			for cycle := v.cycleIn(part, in); cycle != nil; cycle = v.cycleIn(part, in) {
+				found = true
+				var names []string
+				for _, i := range cycle {
+					names, in[i] = append(names, v.names[i]), false
+				}
+				err := g.cycleError(names)
+				for _, name := range names {
+					g.Problems[name] = err
+				}
 			}
 		}
-		if !found {
-			return
-		}
+		g.looked += v.looked
 	}
 }
 
@@ -59,6 +63,8 @@ type view struct {
 	// explicit are the edges of requires and after, all holds the barriers'
 	// too.
 	explicit, all [][]int
+	// looked counts the edges that were looked at.
+	looked int
 }
 
 func (g *Graph) view() *view {
@@ -99,60 +105,53 @@ func (g *Graph) view() *view {
 	return v
 }
 
-// maxTries is of how many edges the shortest cycle is looked for.
-const maxTries = 50
+// maxTries is of how many edges the shortest cycle is looked for, maxLooked how many edges are looked at for
+// that once there is one.
+const maxTries, maxLooked = 50, 10_000
 
-// cycleIn returns the modules of a short cycle in a strongly connected part, nil
-// when it has none. Weights alone go down only, so every cycle has an explicit
-// edge. Of the first edges the one with the shortest cycle wins: it blames the
-// fewest modules.
-func (v *view) cycleIn(part []int) []string {
-	in := map[int]bool{}
-	for _, i := range part {
-		in[i] = true
-	}
-	var best []string
-	tries := 0
+// cycleIn returns a short cycle among those of a strongly connected part that are still in, nil when it
+// finds none. Weights alone go down only, so every cycle has an explicit edge. Of the first edges the one
+// with the shortest cycle wins: it blames the fewest modules.
+func (v *view) cycleIn(part []int, in []bool) (best []int) {
+	tries, looked := 0, v.looked
 	for _, i := range part {
 		for _, j := range v.explicit[i] {
-			if !in[j] || tries == maxTries {
+			if !in[i] || !in[j] {
 				continue
 			}
-			tries++
-			var names []string
-			for _, k := range append([]int{i}, v.path(j, i, in)...) {
-				if k < len(v.names) {
-					names = append(names, v.names[k])
-				}
+			if tries++; tries > maxTries || best != nil && (len(best) <= 2 || v.looked > looked+maxLooked) {
+				return best
 			}
-			if best == nil || len(names) < len(best) {
-				best = names
+			way := slices.DeleteFunc(v.path(j, i, in), func(k int) bool { return k >= len(v.names) }) // no barriers
+			if len(way) > 0 && (best == nil || len(way) < len(best)) {
+				best = way
 			}
 		}
 	}
 	return best
 }
 
-// path returns the shortest way from one number to another, without its end.
-func (v *view) path(from, to int, in map[int]bool) []int {
-	came := map[int]int{from: from}
-	queue := []int{from}
-	for len(queue) > 0 && queue[0] != to {
-		i := queue[0]
-		queue = queue[1:]
-		for _, j := range v.all[i] {
-			if _, seen := came[j]; !seen && in[j] {
-				came[j] = i
+// path returns the shortest way from one number to another, from its end, nil when there is none.
+func (v *view) path(from, to int, in []bool) (out []int) {
+	came := make([]int, len(v.all)) // from which number, plus one
+	came[from] = from + 1
+	for queue := []int{from}; came[to] == 0; queue = queue[1:] {
+		if len(queue) == 0 {
+			return nil
+		}
+		v.looked += len(v.all[queue[0]])
+		for _, j := range v.all[queue[0]] {
+			if came[j] == 0 && in[j] {
+				came[j] = queue[0] + 1
 				queue = append(queue, j)
 			}
 		}
 	}
-	var out []int
-	for i := to; i != from; {
-		i = came[i]
+	for i := to; i != from; i = came[i] - 1 {
 		out = append(out, i)
 	}
-	slices.Reverse(out)
+	out = append(out, from)
+	slices.Reverse(out[1:])
 	return out
 }
 
@@ -199,6 +198,7 @@ func (t *tarjan) visit(root int) {
 		if f.edge < len(t.v.all[f.at]) {
 			next := t.v.all[f.at][f.edge]
 			f.edge++
+			t.v.looked++
 			if _, seen := t.index[next]; !seen {
 				work = append(work, frame{at: next})
 			} else if t.on[next] {

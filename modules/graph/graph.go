@@ -44,6 +44,8 @@ type Graph struct {
 	order  []string
 	// followers are, by name, those that require a module or come after it.
 	followers map[string][]string
+	// looked counts the edges that were looked at to find cycles.
+	looked int
 }
 
 type node struct {

@@ -195,6 +195,28 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// Modules that all come after each other cost no more than a few looks at each edge.
+func TestManyCyclesAreFoundInAFewLooks(t *testing.T) {
+	const n = 300
+	var nodes []Node
+	for i := range n {
+		node := Node{Name: fmt.Sprintf("m%04d", i)}
+		for j := range n {
+			if j != i {
+				node.After = append(node.After, fmt.Sprintf("m%04d", j))
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	g := New(nodes)
+	if len(g.Problems) != n {
+		t.Errorf("%d of %d modules have a problem", len(g.Problems), n)
+	}
+	if most := 4 * n * n; g.looked > most {
+		t.Errorf("%d looks at an edge, of %d edges", g.looked, n*n)
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	for _, cyclic := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cyclic=%v", cyclic), func(b *testing.B) {
