@@ -55,7 +55,6 @@ type Client struct {
 	config    *rest.Config
 	unfenced  *rest.Config
 	manager   string
-	log       zerolog.Logger
 	rest      *rest.RESTClient
 	streams   http.RoundTripper // of HTTP/1.1, of which a connection can become a WebSocket
 	dynamic   dynamic.Interface
@@ -92,7 +91,6 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		unfenced: unfenced,
 		manager:  o.FieldManager,
-		log:      o.Log,
 		fence:    newFence(),
 		groups:   map[string]*groupVersion{},
 	}

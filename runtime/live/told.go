@@ -39,12 +39,12 @@ type teller struct {
 
 // toldRun is a run that people hear of, or will if something comes of it.
 type toldRun struct {
-	hook, module, cause string
-	subject             string
-	took                time.Duration
-	told                bool
-	values              []effect.ValueOp
-	objects             int // that it has written
+	hook, cause string
+	subject     string
+	took        time.Duration
+	told        bool
+	values      []effect.ValueOp
+	objects     int // that it has written
 }
 
 func newTeller(log *zerolog.Logger) *teller {
@@ -61,7 +61,7 @@ func (t *teller) ran(a engine.RunHook, done engine.RunDone) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := &toldRun{hook: a.Hook.ID, module: a.Module.Name, cause: record.Cause(a.Events), subject: a.Hook.ID, took: done.Took, values: done.Effects.Values}
+	r := &toldRun{hook: a.Hook.ID, cause: record.Cause(a.Events), subject: a.Hook.ID, took: done.Took, values: done.Effects.Values}
 	if a.Key != "" {
 		r.subject += " of " + a.Key
 	}

@@ -19,7 +19,7 @@ import (
 
 // run runs a piece as the session's hook, and then what it causes.
 func (s *Session) run(ctx context.Context, piece *script.Piece) error {
-	s.piece, s.values = piece, nil
+	s.piece = piece
 	err := s.world.Call(ctx, s.hook, "")
 	s.piece, s.refused = nil, err != nil
 	s.tell()

@@ -60,16 +60,15 @@ type Session struct {
 	yaml    []string // lines of :apply -, while heredoc
 	heredoc bool
 
-	piece     *script.Piece    // what is to run
-	values    []starlark.Value // what its expressions came to
-	inside    bool             // it runs
-	refused   bool             // what it asked for has come to nothing
-	called    string           // the hook of :run, while that runs
-	calledKey string           // the object that it runs for
-	caught    bool             // its ctx is known
-	past      starlark.Value   // the ctx of the last :run; nil: there was none
-	reported  int              // of the world's runs
-	revisions map[string]int   // of releases, as they were reported
+	piece     *script.Piece  // what is to run
+	inside    bool           // it runs
+	refused   bool           // what it asked for has come to nothing
+	called    string         // the hook of :run, while that runs
+	calledKey string         // the object that it runs for
+	caught    bool           // its ctx is known
+	past      starlark.Value // the ctx of the last :run; nil: there was none
+	reported  int            // of the world's runs
+	revisions map[string]int // of releases, as they were reported
 }
 
 // hookName is the id of the session's hook in its module.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"go.starlark.net/starlark"
@@ -274,10 +273,9 @@ func (m *Manager) match(sub *subscription) []*stream {
 			want[namespace] = false // open already
 			continue
 		}
-		seen := time.Now()
 		var events []Event
 		for _, r := range m.leave(sub, p) {
-			events = append(events, r.event(Deleted, seen))
+			events = append(events, r.event(Deleted))
 		}
 		sub.left(events)
 	}

@@ -25,7 +25,7 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 		if !force && r.version > version {
 			rows = append(rows, r)
 		} else {
-			events = append(events, r.left(version, seen))
+			events = append(events, r.left(version))
 		}
 	}
 	for i, e := range entries {
@@ -77,28 +77,28 @@ func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *ro
 		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil || current.lacks, seen.Sub(v.began))
 		if current == nil && v.each {
 			next = lacking(e.objectKey, e.version, e.outcome.marks, seen.Sub(v.began))
-			return next, next.event(Added, seen), true
+			return next, next.event(Added), true
 		}
 		if current == nil || current.marks == e.outcome.marks {
 			return current, Event{}, false
 		}
 		next = current.with(e.outcome.marks)
-		return next, next.marked(seen), true
+		return next, next.marked(), true
 	case !e.outcome.keep:
 		if current == nil {
 			return nil, Event{}, false
 		}
-		return nil, current.left(e.version, seen), true
+		return nil, current.left(e.version), true
 	}
 	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
 	switch {
 	case current == nil, current.lacks:
-		return next, next.event(Added, seen), true
+		return next, next.event(Added), true
 	case (e.version == 0 || current.version != e.version) && !v.same(current.value, next.value):
-		return next, v.after(current, next, seen), true
+		return next, v.after(current, next), true
 	}
 	if v.keepSame(current, next); !current.wakes.Equal(next.wakes) {
-		return next, v.after(current, next, seen), true
+		return next, v.after(current, next), true
 	}
-	return next, next.marked(seen), current.marks != next.marks
+	return next, next.marked(), current.marks != next.marks
 }

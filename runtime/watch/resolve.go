@@ -251,10 +251,9 @@ func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
 		if sub.spec.Each {
 			rows = nil
 		}
-		seen := time.Now()
 		events := make([]Event, len(rows))
 		for i, row := range rows {
-			events[i] = row.event(Deleted, seen)
+			events[i] = row.event(Deleted)
 		}
 		sub.notServed(events)
 		r.waiting[sub] = true

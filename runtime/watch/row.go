@@ -75,13 +75,13 @@ func (r *row) outcome() outcome {
 	return outcome{value: r.value, object: r.object, keep: true, wakes: r.wakes, marks: r.marks, size: int64(r.size)}
 }
 
-func (r *row) event(typ EventType, seen time.Time) Event {
-	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Wakes: r.wakes, Marks: r.marks, Lacks: r.lacks, Seen: seen}
+func (r *row) event(typ EventType) Event {
+	return Event{Type: typ, Namespace: r.namespace, Name: r.name, Result: r.value, Object: r.object, Wakes: r.wakes, Marks: r.marks, Lacks: r.lacks}
 }
 
 // after tells of a change: it is for those that the object has concerned before, too.
-func (v *view) after(before, r *row, seen time.Time) Event {
-	ev := r.event(Modified, seen)
+func (v *view) after(before, r *row) Event {
+	ev := r.event(Modified)
 	ev.Wakes = before.wakes.And(r.wakes)
 	if v.old {
 		ev.Old = before.value
@@ -90,8 +90,8 @@ func (v *view) after(before, r *row, seen time.Time) Event {
 }
 
 // left tells that the object was not there, or not kept, any more at a version.
-func (r *row) left(version uint64, seen time.Time) Event {
-	ev := r.event(Deleted, seen)
+func (r *row) left(version uint64) Event {
+	ev := r.event(Deleted)
 	ev.Version = version
 	return ev
 }
@@ -108,8 +108,8 @@ func (r *row) with(marks Marks) *row {
 }
 
 // marked tells of a change of the marks alone.
-func (r *row) marked(seen time.Time) Event {
-	ev := r.event(Modified, seen)
+func (r *row) marked() Event {
+	ev := r.event(Modified)
 	ev.Same = true
 	return ev
 }

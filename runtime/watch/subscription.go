@@ -3,7 +3,6 @@ package watch
 import (
 	"slices"
 	"sync"
-	"time"
 )
 
 // part is one of the streams that make up a subscription: one a namespace and
@@ -101,10 +100,9 @@ func (s *subscription) appearLocked(p *part) {
 	if !s.synced || len(p.view.rows) == 0 {
 		return
 	}
-	seen := time.Now()
 	events := make([]Event, len(p.view.rows))
 	for i, r := range p.view.rows {
-		events[i] = r.event(Added, seen)
+		events[i] = r.event(Added)
 	}
 	s.pushLocked(delivery{events: events})
 }

@@ -252,14 +252,14 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		v.failed.set(key, version, out.err, current == nil || current.lacks, seen.Sub(v.began))
 		if current == nil && v.each {
 			v.insert(i, lacking(key, version, out.marks, seen.Sub(v.began)))
-			return v.rows[i].event(Added, seen), true
+			return v.rows[i].event(Added), true
 		}
 		if current == nil || current.marks == out.marks {
 			return Event{}, false
 		}
 		// Filters do not see who holds an object.
 		v.exchange(i, current.with(out.marks))
-		return v.rows[i].marked(seen), true
+		return v.rows[i].marked(), true
 	}
 	v.failed.drop(key)
 	delete(v.gone, key)
@@ -267,33 +267,33 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 		if ahead {
 			v.bury(key, version)
 		}
-		return v.drop(i, current, version, seen)
+		return v.drop(i, current, version)
 	}
 	next := out.row(key, version, seen.Sub(v.began))
 	if current == nil {
 		v.insert(i, next)
 		v.values = nil
-		return next.event(Added, seen), true
+		return next.event(Added), true
 	}
 	if current.lacks {
 		v.exchange(i, next)
 		v.values = nil
-		return next.event(Added, seen), true
+		return next.event(Added), true
 	}
 	if v.same(current.value, out.value) {
 		v.keepSame(current, next)
 		v.exchange(i, next)
 		switch {
 		case !current.wakes.Equal(next.wakes):
-			return v.after(current, next, seen), true
+			return v.after(current, next), true
 		case current.marks == next.marks:
 			return Event{}, false
 		}
-		return next.marked(seen), true
+		return next.marked(), true
 	}
 	v.exchange(i, next)
 	v.values = nil
-	return v.after(current, next, seen), true
+	return v.after(current, next), true
 }
 
 // keepSame keeps the old value: it is equal, and shares its memory with what snapshots hold. One
@@ -337,16 +337,16 @@ func (v *view) remove(key objectKey, version uint64, seen time.Time, ahead bool)
 	if ahead {
 		v.bury(key, version)
 	}
-	return v.drop(i, current, at, seen)
+	return v.drop(i, current, at)
 }
 
-func (v *view) drop(i int, current *row, version uint64, seen time.Time) (Event, bool) {
+func (v *view) drop(i int, current *row, version uint64) (Event, bool) {
 	if current == nil {
 		return Event{}, false
 	}
 	v.index.drop(current)
 	v.rows, v.values = slices.Delete(v.rows, i, i+1), nil
-	return current.left(version, seen), true
+	return current.left(version), true
 }
 
 func (v *view) bury(key objectKey, version uint64) {

@@ -20,8 +20,6 @@
 package watch
 
 import (
-	"time"
-
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -159,8 +157,6 @@ type Event struct {
 	// Version is, of Deleted alone, the resourceVersion at which the object was not there, or not
 	// kept, any more; 0 when that is not known.
 	Version uint64
-	// Seen is when the change was read from the API server.
-	Seen time.Time
 }
 
 // Entry is one object of a watch.
