@@ -51,7 +51,7 @@ spec: {count: 1, free: {color: "{{ .Values.color }}", list: [{name: a, size: 1, 
 
 // left is what ignore names in testDriftLeft.
 var left = []string{
-	"Deployment/web spec.replicas", "spec.template.spec.containers[*].image", `ConfigMap metadata.annotations["a.io/x"]`,
+	"Deployment.apps/web spec.replicas", "spec.template.spec.containers[*].image", `ConfigMap metadata.annotations["a.io/x"]`,
 	"Gadget spec.free.list[name=a].size", "Secret data.password", "ServiceAccount",
 }
 
@@ -199,6 +199,6 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 }
 
 func ignoredOf(list []owned.Ignore, o Object) []owned.Path {
-	paths, _ := owned.Ignored(list, o.Kind, o.Name)
+	paths, _ := owned.Ignored(list, o.APIVersion, o.Kind, o.Name)
 	return paths
 }

@@ -143,7 +143,8 @@ func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object
 func (c *client) leave(was, info *resource.Info) error {
 	want, is := info.Object.(*unstructured.Unstructured)
 	before, known := was.Object.(*unstructured.Unstructured)
-	paths, all := owned.Ignored(c.ignore, info.Mapping.GroupVersionKind.Kind, info.Name)
+	kind := info.Mapping.GroupVersionKind
+	paths, all := owned.Ignored(c.ignore, kind.GroupVersion().String(), kind.Kind, info.Name)
 	if !is || !known || !all && len(paths) == 0 && !owned.HasHandovers(before.Object, want.Object) {
 		return nil
 	}

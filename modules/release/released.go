@@ -214,11 +214,12 @@ func observeAll(list kube.ResourceList, wanted []*unstructured.Unstructured, ign
 	seen, complete = []Object{}, true
 	for i, info := range list {
 		u, is := info.Object.(*unstructured.Unstructured)
-		paths, all := owned.Ignored(ignore, info.Mapping.GroupVersionKind.Kind, info.Name)
+		key := keyOf(info.Mapping, info.Namespace, info.Name)
+		paths, all := owned.Ignored(ignore, key.APIVersion, key.Kind, key.Name)
 		if !is || all {
 			continue
 		}
-		seen = append(seen, observe(keyOf(info.Mapping, info.Namespace, info.Name), u, paths))
+		seen = append(seen, observe(key, u, paths))
 		want := plainSecret(wanted[i].Object)
 		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), want, paths) && !owned.Lacks(u.Object, want, paths)
 	}

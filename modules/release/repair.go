@@ -157,7 +157,7 @@ func (r *repair) chosen(all []stored) []stored {
 	}
 	var out []stored
 	for _, s := range all {
-		if _, ignored := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name); ignored || s.key.Name == "" {
+		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); ignored || s.key.Name == "" {
 			continue
 		}
 		if r.t.Only == nil || wanted[identityOfKey(s.key)] {
@@ -220,7 +220,7 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 	r.out.Objects.Of, r.out.Edits = uid, map[Key][]owned.Edit{}
 	var names []Object
 	for _, s := range all {
-		if _, ignored := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name); !ignored {
+		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); !ignored {
 			names = append(names, Object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace})
 		}
 	}

@@ -64,7 +64,7 @@ type outcomeOf struct {
 // one repairs an object. It does not look at one that is gone.
 func (r *repair) one(s stored, gone bool) outcomeOf {
 	out := outcomeOf{key: s.key}
-	paths, _ := owned.Ignored(r.t.Ignore, s.key.Kind, s.key.Name)
+	paths, _ := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
 	client := r.m.dynamic.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
 	var live *unstructured.Unstructured
 	var err error

@@ -115,7 +115,7 @@ func (t *Tracker) begin(k *kind) {
 		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
 			s := read(obj, k.kind == "Job" && strings.HasPrefix(k.apiVersion, "batch/"), t.o.Manager, func(in name, object string) ([]owned.Path, bool) {
-				return owned.Ignored(t.ignoredOf(in), k.kind, object)
+				return owned.Ignored(t.ignoredOf(in), k.apiVersion, k.kind, object)
 			})
 			if s == nil {
 				return nil, false, nil

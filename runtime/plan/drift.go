@@ -49,7 +49,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 			}
 			of := effect.RefOf(obj)
 			kind := of.APIVersion + " " + of.Kind
-			paths, all := owned.Ignored(ignore, of.Kind, of.Name)
+			paths, all := owned.Ignored(ignore, of.APIVersion, of.Kind, of.Name)
 			if refused[kind] || all {
 				continue
 			}

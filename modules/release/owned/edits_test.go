@@ -98,6 +98,8 @@ func TestWhatIsIgnoredOfAField(t *testing.T) {
 		"Deployment/web":                           {true, true},
 		"Deployment/other":                         {},
 		"Secret":                                   {},
+		"Deployment.apps/web":                      {true, true},
+		"Deployment.":                              {},
 		"spec.containers":                          {true, false},
 		"spec.containers[*].image":                 {true, false},
 		"Deployment/web spec.containers[name=b]":   {},
@@ -108,7 +110,7 @@ func TestWhatIsIgnoredOfAField(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := [2]bool{i.Names("Deployment", "web", field), i.Names("Deployment", "web", nil)}; got != want {
+		if got := [2]bool{i.Names("apps/v1", "Deployment", "web", field), i.Names("apps/v1", "Deployment", "web", nil)}; got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}

@@ -75,14 +75,15 @@ func (p Path) String() string {
 
 // Ignore leaves a part of a release's objects to others.
 type Ignore struct {
-	// Kind and Name select objects; "" selects all.
+	// Kind and Name select objects; "" selects all. Kind is "Service", of any API group, or "Service.GROUP", which
+	// is "Service." for Kubernetes' own.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Path is the field that is left to others, nil for the whole object.
 	Path Path `json:"path,omitempty"`
 }
 
-// ParseIgnore reads what is ignored: a kind, with a name where one object is meant, a path, or
+// ParseIgnore reads what is ignored: a kind, with its API group or without, with a name where one object is meant, a path, or
 // both with a space between: "Secret", "Deployment/web", "spec.replicas",
 // "Deployment/web spec.template.spec.containers[name=web].image". A kind begins with an upper
 // case letter, a path does not.
@@ -104,7 +105,7 @@ func ParseIgnore(text string) (Ignore, error) {
 	return out, err
 }
 
-var kindText = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+var kindText = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.([a-z0-9][a-z0-9.-]*)?)?$`)
 
 // String writes what is ignored as [ParseIgnore] reads it.
 func (i Ignore) String() string {
@@ -119,14 +120,22 @@ func (i Ignore) String() string {
 }
 
 // Names says whether what is ignored holds a field of an object; a nil path is the object as a whole.
-func (i Ignore) Names(kind, name string, path Path) bool {
-	return (i.Kind == "" || i.Kind == kind) && (i.Name == "" || i.Name == name) && path.within(i.Path)
+func (i Ignore) Names(apiVersion, kind, name string, path Path) bool {
+	return i.selects(apiVersion, kind, name) && path.within(i.Path)
+}
+
+func (i Ignore) selects(apiVersion, kind, name string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return (i.Kind == "" || i.Kind == kind || i.Kind == kind+"."+group) && (i.Name == "" || i.Name == name)
 }
 
 // Ignored returns the paths that are ignored of one object; all: the object as a whole.
-func Ignored(list []Ignore, kind, name string) (paths []Path, all bool) {
+func Ignored(list []Ignore, apiVersion, kind, name string) (paths []Path, all bool) {
 	for _, i := range list {
-		if i.Kind != "" && i.Kind != kind || i.Name != "" && i.Name != name {
+		if !i.selects(apiVersion, kind, name) {
 			continue
 		}
 		if len(i.Path) == 0 {

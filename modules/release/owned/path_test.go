@@ -17,6 +17,8 @@ func TestParseIgnore(t *testing.T) {
 			Path: Path{{Field: "spec"}, {Field: "template"}, {Field: "spec"}, {Field: "containers"}, {Key: "name", Value: "web"}, {Field: "image"}},
 		},
 		`Service metadata.annotations["example.com/x"]`: {Kind: "Service", Path: Path{{Field: "metadata"}, {Field: "annotations"}, {Field: "example.com/x"}}},
+		"Service.serving.knative.dev/web":               {Kind: "Service.serving.knative.dev", Name: "web"},
+		"Service. spec.ports":                           {Kind: "Service.", Path: Path{{Field: "spec"}, {Field: "ports"}}},
 		"spec.rules[*].host":                            {Path: Path{{Field: "spec"}, {Field: "rules"}, {Any: true}, {Field: "host"}}},
 	} {
 		got, err := ParseIgnore(text)
@@ -28,7 +30,7 @@ func TestParseIgnore(t *testing.T) {
 			t.Errorf("%s is %s: %s", text, got, diff)
 		}
 	}
-	for _, text := range []string{"", " ", "Deployment/", "/web", ".spec", "spec..x", "spec.", "spec[", "spec[]", `spec[""]`, "spec[a]", "web/x y", "a b", "Deployment spec x"} {
+	for _, text := range []string{"", " ", "Deployment/", "/web", ".spec", "spec..x", "spec.", "spec[", "spec[]", `spec[""]`, "spec[a]", "web/x y", "a b", "Service.A/web", "Service..x", "Deployment spec x"} {
 		if got, err := ParseIgnore(text); err == nil {
 			t.Errorf("%q is %+v", text, got)
 		}
@@ -37,7 +39,7 @@ func TestParseIgnore(t *testing.T) {
 
 func TestIgnored(t *testing.T) {
 	var list []Ignore
-	for _, text := range []string{"Secret", "Deployment/web spec.replicas", "metadata.labels", "Job/web"} {
+	for _, text := range []string{"Secret", "Deployment/web spec.replicas", "metadata.labels", "Job/web", "Service.serving.knative.dev/web", "Ingress."} {
 		i, err := ParseIgnore(text)
 		if err != nil {
 			t.Fatal(err)
@@ -45,14 +47,17 @@ func TestIgnored(t *testing.T) {
 		list = append(list, i)
 	}
 	for name, test := range map[string]struct {
-		kind, name string
-		paths      int
-		all        bool
+		apiVersion, kind, name string
+		paths                  int
+		all                    bool
 	}{
-		"a kind": {"Secret", "x", 0, true}, "an object": {"Job", "web", 0, true}, "another object": {"Job", "db", 1, false},
-		"a field": {"Deployment", "web", 2, false}, "a field of another": {"Deployment", "db", 1, false},
+		"a kind": {"v1", "Secret", "x", 0, true}, "an object": {"batch/v1", "Job", "web", 0, true}, "another object": {"batch/v1", "Job", "db", 1, false},
+		"a field": {"apps/v1", "Deployment", "web", 2, false}, "a field of another": {"apps/v1", "Deployment", "db", 1, false},
+		"a kind of any group":          {"example.com/v1", "Secret", "x", 0, true},
+		"of its group, in any version": {"serving.knative.dev/v2", "Service", "web", 0, true}, "of another group": {"v1", "Service", "web", 1, false},
+		"of no group": {"v1", "Ingress", "web", 0, true}, "of a group": {"networking.k8s.io/v1", "Ingress", "web", 1, false},
 	} {
-		paths, all := Ignored(list, test.kind, test.name)
+		paths, all := Ignored(list, test.apiVersion, test.kind, test.name)
 		if len(paths) != test.paths || all != test.all {
 			t.Errorf("%s: %v, %v", name, paths, all)
 		}

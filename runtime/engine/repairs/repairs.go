@@ -159,7 +159,7 @@ func (r *Repairs) Ignore(list []owned.Ignore) {
 	}
 	r.rounds.drop(func(k effect.Ref, field string, _ *round) bool {
 		path, _ := owned.ParsePath(field) // "" is the object as a whole
-		return slices.ContainsFunc(list, func(i owned.Ignore) bool { return i.Names(k.Kind, k.Name, path) })
+		return slices.ContainsFunc(list, func(i owned.Ignore) bool { return i.Names(k.APIVersion, k.Kind, k.Name, path) })
 	})
 }
 
