@@ -355,13 +355,14 @@ func (e *Engine) runFailed(r *asked, err error) {
 	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError
 	errors.As(err, &failed)
+	if allowed && !lost {
+		level, then = builtins.LevelWarn, "allowed; "
+	}
+	polls := slices.ContainsFunc(work.Events, func(ev builtins.Event) bool { return ev.Type == "requeue" }) // no other event may ever come
 	switch {
-	case allowed && !lost:
+	case failed != nil && failed.Permanent, allowed && !lost && !polls:
 		h.lane.AwaitChange(work)
-		level, then = builtins.LevelWarn, "allowed; not tried again before something changes"
-	case failed != nil && failed.Permanent:
-		h.lane.AwaitChange(work)
-		then = "not tried again before something changes"
+		then += "not tried again before something changes"
 		if h.gen.Controller != nil && again { // what has changed, such as the status of this failure, was of no help
 			level = builtins.LevelDebug
 		}
@@ -374,7 +375,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 			level = builtins.LevelDebug
 		}
 		h.lane.Failed(work, e.now.Add(delay))
-		then = "next try in " + roundUp(delay).String()
+		then += "next try in " + roundUp(delay).String()
 	}
 	if h.gen.Controller != nil { // what has failed puts off nothing else of its parent
 		e.requeueAt(s, e.nextLook(r))

@@ -92,6 +92,26 @@ func TestAHookThatLacksRightsIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
+// A hook that polls by requeue alone goes on after a failure that is allowed: no other event would come.
+func TestAFailureThatIsAllowedEndsNoPolling(t *testing.T) {
+	for err, more := range map[error]bool{errBoom: true, &builtins.FailError{Msg: "no", Permanent: true}: false} {
+		h := hk("polls", onStartup(1))
+		h.AllowFailure = true
+		w, n := newWorld(t, mod("web", isOn(), h)), 0
+		w.hooks["web/polls"] = func(RunHook) (effect.Effects, error) {
+			if n++; n == 2 || n == 3 {
+				return effect.Effects{}, err
+			}
+			return effect.Effects{Requeue: time.Minute}, nil
+		}
+		w.start()
+		w.advance(time.Hour)
+		if more != (n > 50) || !more && n != 2 {
+			t.Errorf("%v: %d runs in an hour", err, n)
+		}
+	}
+}
+
 // A race that a write has lost is over at once: the run is repeated, and nothing has failed. One that is lost each time
 // has failed.
 func TestALostRaceIsNoFailure(t *testing.T) {
