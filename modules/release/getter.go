@@ -55,6 +55,8 @@ type client struct {
 	ref Ref
 	// ctx ends with the action.
 	ctx context.Context
+	// built is how large all manifests are that the action has read.
+	built int64
 	// reset forgets the shared discovery.
 	reset func()
 	// lifeless: nothing gets ready, see [Options].
@@ -158,6 +160,7 @@ func (c *client) Build(r io.Reader, _ bool) (kube.ResourceList, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.built += int64(len(text))
 	list, err := c.Client.Build(strings.NewReader(string(text)), false)
 	if err != nil && strings.Contains(err.Error(), noMatches) {
 		c.reset()

@@ -26,16 +26,19 @@ const (
 // onWait is the key of what OnWait gives.
 type onWait struct{}
 
-// OnWait has an action call f, with the context of the action, as it begins to wait: for
+// inMemory is how much memory an action holds for each byte of its manifests: as texts, and as objects.
+const inMemory = 12
+
+// OnWait has an action call f, with the context of the action and how many bytes it holds, as it begins to wait: for
 // objects to be ready or gone, or for a Job or Pod of a chart's hooks to end.
-func OnWait(ctx context.Context, f func(action context.Context)) context.Context {
+func OnWait(ctx context.Context, f func(action context.Context, holds int64)) context.Context {
 	return context.WithValue(ctx, onWait{}, f)
 }
 
 // waits says that the action waits from here on.
 func (c *client) waits() {
-	if f, ok := c.ctx.Value(onWait{}).(func(context.Context)); ok {
-		f(c.ctx)
+	if f, ok := c.ctx.Value(onWait{}).(func(context.Context, int64)); ok {
+		f(c.ctx, c.built*inMemory)
 	}
 }
 

@@ -214,7 +214,7 @@ func New(o Options) (*Driver, error) {
 		timer:     time.NewTimer(time.Hour),
 		look:      time.NewTimer(time.Hour),
 		slots:     newSlots(),
-		helmSlots: newHelmSlots(releasesAtOnce(debug.SetMemoryLimit(-1)), maxWaiting),
+		helmSlots: newHelmSlots(debug.SetMemoryLimit(-1), maxWaiting),
 		asks:      make(chan func(*engine.Engine)),
 		checks:    make(chan struct{}, 2),
 		pulse:     newPulse(),

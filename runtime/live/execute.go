@@ -242,9 +242,9 @@ func (d *Driver) release(a engine.Release) engine.Released {
 }
 
 // onWait has an action of Helm tell that it begins to wait, and move aside.
-func (d *Driver) onWait(ref engine.ReleaseRef, aside func(context.Context), what string) context.Context {
+func (d *Driver) onWait(ref engine.ReleaseRef, aside func(context.Context, int64), what string) context.Context {
 	tell := d.told.waits(ref, what)
-	return release.OnWait(d.work(), func(action context.Context) { tell(); aside(action) })
+	return release.OnWait(d.work(), func(action context.Context, holds int64) { tell(); aside(action, holds) })
 }
 
 // repair puts objects of a release right, and says which were not as they should be.

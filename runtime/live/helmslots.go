@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -10,24 +12,32 @@ const (
 	// memoryOfRelease of Go's memory limit.
 	maxReleases     = 8
 	memoryOfRelease = 100 << 20
+	// maxAside bounds what all actions hold that are aside, to an eighth of Go's memory limit.
+	maxAside = 1 << 30
 )
-
-// releasesAtOnce is how many Helm actions may be under way with a memory limit.
-func releasesAtOnce(limit int64) int { return int(max(min(limit/memoryOfRelease, maxReleases), 1)) }
 
 // helmSlots bound how many Helm actions are under way. One that waits for objects or for Helm's
 // hooks, which may take minutes, moves aside to a place among many, so that those which
-// only have work to do, uninstalls among them, need not wait for it.
-type helmSlots struct{ working, waiting chan struct{} }
-
-func newHelmSlots(working, waiting int) *helmSlots {
-	return &helmSlots{working: make(chan struct{}, working), waiting: make(chan struct{}, waiting)}
+// only have work to do, uninstalls among them, need not wait for it. It keeps its slot while there is no
+// memory for what it holds meanwhile.
+type helmSlots struct {
+	working, waiting chan struct{}
+	memory           *semaphore.Weighted
+	most             int64
 }
 
-// take waits for a slot. aside gives it back, and queues for a place among those that wait while
-// the action lasts; leave gives back what is held. Helm may call aside after that: nothing is
-// held then, so nothing moves.
-func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context), leave func(), err error) {
+func newHelmSlots(limit int64, waiting int) *helmSlots {
+	most := min(limit/8, maxAside)
+	return &helmSlots{
+		working: make(chan struct{}, max(min(limit/memoryOfRelease, maxReleases), 1)), waiting: make(chan struct{}, waiting),
+		memory: semaphore.NewWeighted(most), most: most,
+	}
+}
+
+// take waits for a slot. aside gives it back once there is memory for what the action holds, and queues for a place
+// among those that wait while the action lasts; leave gives back what is held. Helm may call aside after that: nothing
+// is held then, so nothing moves.
+func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context, holds int64), leave func(), err error) {
 	select {
 	case s.working <- struct{}{}:
 	case <-ctx.Done():
@@ -35,22 +45,30 @@ func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context
 	}
 	ctx, left := context.WithCancel(ctx)
 	var mu sync.Mutex
-	held := s.working // nil while it queues, and once it has left
-	aside = func(action context.Context) {
+	var once sync.Once
+	held, memory := s.working, int64(0) // held is nil while it queues, and once it has left
+	move := func(action context.Context, holds int64) {
+		action, end := context.WithCancel(action)
+		defer end()
+		defer context.AfterFunc(ctx, end)()
+		holds = min(holds, s.most)
+		if s.memory.Acquire(action, holds) != nil {
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if held != s.working {
+		if ctx.Err() != nil {
+			s.memory.Release(holds)
 			return
 		}
 		<-held
-		held = nil
+		held, memory = nil, holds
 		mu.Unlock()
 		got := false
 		select {
 		case s.waiting <- struct{}{}:
 			got = true
 		case <-action.Done():
-		case <-ctx.Done():
 		}
 		mu.Lock()
 		switch {
@@ -60,13 +78,14 @@ func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context
 			held = s.waiting
 		}
 	}
-	return aside, func() {
+	return func(action context.Context, holds int64) { once.Do(func() { move(action, holds) }) }, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		left()
 		if held != nil {
 			<-held
-			held = nil
 		}
+		s.memory.Release(memory)
+		held, memory = nil, 0
 	}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 func TestReleasesAtOnce(t *testing.T) {
 	for limit, want := range map[int64]int{math.MaxInt64: 8, 900 << 20: 8, 450 << 20: 4, 40 << 20: 1} {
-		if got := releasesAtOnce(limit); got != want {
+		if got := cap(newHelmSlots(limit, 1).working); got != want {
 			t.Errorf("%d MiB: %d, want %d", limit>>20, got, want)
 		}
 	}
@@ -18,7 +18,7 @@ func TestReleasesAtOnce(t *testing.T) {
 
 // Actions that wait make room for those that work.
 func TestHelmSlots(t *testing.T) {
-	s := newHelmSlots(1, 2)
+	s := newHelmSlots(memoryOfRelease, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var leaves []func()
@@ -27,8 +27,8 @@ func TestHelmSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		aside(ctx)
-		aside(ctx) // once is enough
+		aside(ctx, 1)
+		aside(ctx, 1) // once is enough
 		leaves = append(leaves, leave)
 	}
 	_, leave, err := s.take(ctx)
@@ -64,12 +64,12 @@ func TestHelmSlotsThatWaitInLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newHelmSlots(1, 1)
+				s := newHelmSlots(memoryOfRelease, 1)
 				aside, place, err := s.take(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				aside(t.Context())
+				aside(t.Context(), 1)
 				aside, own, err := s.take(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -77,7 +77,7 @@ func TestHelmSlotsThatWaitInLine(t *testing.T) {
 				action, over := context.WithCancel(t.Context())
 				defer over()
 				queued := make(chan struct{})
-				go func() { aside(action); close(queued) }()
+				go func() { aside(action, 1); close(queued) }()
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
@@ -103,7 +103,7 @@ func TestHelmSlotsThatWaitInLine(t *testing.T) {
 
 // Helm that goes on after its action has ended takes nothing of others.
 func TestHelmSlotsAfterLeave(t *testing.T) {
-	s := newHelmSlots(1, 1)
+	s := newHelmSlots(memoryOfRelease, 1)
 	aside, leave, err := s.take(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +113,45 @@ func TestHelmSlotsAfterLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside(t.Context())
+	aside(t.Context(), 1)
 	if len(s.working) != 1 || len(s.waiting) != 0 {
 		t.Fatalf("%d work, %d wait", len(s.working), len(s.waiting))
 	}
 	other()
+}
+
+// Those that are aside hold no more than an eighth of the memory: one for which there is none keeps its slot until
+// another one is done.
+func TestHelmSlotsCountWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newHelmSlots(2*memoryOfRelease, 64)
+		move := func(holds int64) (leave func(), moved chan struct{}) {
+			aside, leave, err := s.take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved = make(chan struct{})
+			go func() { aside(t.Context(), holds); close(moved) }()
+			synctest.Wait()
+			return leave, moved
+		}
+		first, moved := move(100 * s.most) // more than there is counts as all
+		<-moved
+		second, moved := move(s.most / 2)
+		third, gone := move(s.most / 2)
+		if len(s.working) != 2 || len(s.waiting) != 1 {
+			t.Errorf("%d work, %d wait", len(s.working), len(s.waiting))
+		}
+		third() // it ends before there is memory
+		<-gone
+		first()
+		<-moved
+		if len(s.working) != 0 || len(s.waiting) != 1 {
+			t.Errorf("%d work, %d wait once there is memory", len(s.working), len(s.waiting))
+		}
+		second()
+		if !s.memory.TryAcquire(s.most) || len(s.working)+len(s.waiting) != 0 {
+			t.Errorf("%d work, %d wait after all have left, or memory is lost", len(s.working), len(s.waiting))
+		}
+	})
 }
