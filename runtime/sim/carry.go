@@ -28,7 +28,7 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 			w.Writes++
 		}
 		done := w.executor.Commit(ctx, a)
-		w.noteCommit(a, done.Err)
+		w.noteCommit(a, done)
 		return done
 	case engine.Save:
 		return engine.Saved{Op: a.Op, Err: w.executor.Save(ctx, a)}
@@ -135,10 +135,12 @@ func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 	return done
 }
 
-func (w *World) noteCommit(a engine.Commit, err error) {
+func (w *World) noteCommit(a engine.Commit, done engine.Committed) {
 	for i := len(w.Runs) - 1; i >= 0; i-- {
-		if w.Runs[i].Run == a.Run && w.Runs[i].Hook == a.Hook.ID {
-			w.Runs[i].Committed = err
+		if r := &w.Runs[i]; r.Run == a.Run && r.Hook == a.Hook.ID {
+			if r.Committed = done.Err; w.chaos != nil && a.Hook.Controller != nil {
+				w.chaos.noteChildren(r, done)
+			}
 			return
 		}
 	}

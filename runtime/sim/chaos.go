@@ -17,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 // chaos is what a seed makes of the order in which things happen.
@@ -25,14 +26,15 @@ type chaos struct {
 	// Trace is what was done to the world, for people, who may hear of it at once, too.
 	trace []string
 	say   func(string)
-	// tries are the last repeated run of each hook about each object, late is what waits longer than it may: see
-	// [World.heed].
-	tries map[lane.ID]engine.RunHook
-	late  []string
+	// tries are the last repeated run of each hook about each object, refused the children of parents that could not
+	// be written, where nothing else has failed. Late is what waits longer than it may: see [World.heed].
+	tries   map[lane.ID]engine.RunHook
+	refused map[lane.ID][]reconcile.Failure
+	late    []string
 }
 
 func newChaos(seed uint64, say func(string)) *chaos {
-	return &chaos{r: rand.New(rand.NewPCG(seed, 0)), say: say, tries: map[lane.ID]engine.RunHook{}}
+	return &chaos{r: rand.New(rand.NewPCG(seed, 0)), say: say, tries: map[lane.ID]engine.RunHook{}, refused: map[lane.ID][]reconcile.Failure{}}
 }
 
 func (c *chaos) chance(n int) bool { return c.r.IntN(n) == 0 }
@@ -58,43 +60,6 @@ func (w *World) Trace() []string {
 		return nil
 	}
 	return w.chaos.trace
-}
-
-// Late says which failed hooks, or objects of hooks, waited for their next try longer than they may, in the order
-// of the seed: an event had come since the last one began.
-func (w *World) Late() []string {
-	if w.chaos == nil {
-		return nil
-	}
-	return w.chaos.late
-}
-
-// heed notes what waits longer than it may, after actions of the engine. First tries, and tries that somebody
-// has asked for, say nothing: the wait after them is the least one.
-func (w *World) heed(actions []engine.Action) {
-	if w.chaos == nil {
-		return
-	}
-	for _, a := range actions {
-		if a, is := a.(engine.RunHook); is && a.Attempt > 1 {
-			w.chaos.tries[lane.ID{Group: a.Hook.ID, Key: a.Key}] = a
-		}
-	}
-	for _, line := range w.engine.Lines() {
-		for _, item := range line.Waiting {
-			try := w.chaos.tries[item.ID]
-			if try.Hook == nil || item.Failures != try.Attempt || item.Events <= len(try.Events) {
-				continue
-			}
-			if due := try.Now.Add(try.Hook.Retry.Min); item.NotBefore.After(due) && item.NotBefore.After(w.now) {
-				text := fmt.Sprintf("hook %s has failed, and is not tried again for %s, though something has come since its try began; this is a bug of starling, please report it", strings.TrimSpace(item.ID.Group+" "+item.ID.Key), item.NotBefore.Sub(w.now))
-				if !slices.Contains(w.chaos.late, text) {
-					w.chaos.note("%s", text)
-					w.chaos.late = append(w.chaos.late, text)
-				}
-			}
-		}
-	}
 }
 
 const (
@@ -144,6 +109,7 @@ func (w *World) trouble(ctx context.Context) error {
 		case c.chance(40):
 			c.note("starling is killed and started again")
 			w.Stop()
+			clear(c.refused)
 			w.store.ClearFaults() // a start that cannot read what was kept tries until it can
 			if err := w.Begin(ctx); err != nil {
 				return err
@@ -172,6 +138,7 @@ func (w *World) trouble(ctx context.Context) error {
 				w.handle(in)
 			}
 		case !w.look():
+			w.heedChildren(ctx)
 			return nil
 		}
 	}

@@ -47,6 +47,12 @@ func (w *World) Broken(ctx context.Context) (broken []string, kept []effect.Ref,
 	if err := w.Advance(ctx, atRest); err != nil {
 		return nil, nil, err
 	}
+	p := w.lookAtPromises(ctx)
+	err = p.goesOn(ctx)
+	return p.broken, p.kept, err
+}
+
+func (w *World) lookAtPromises(ctx context.Context) *promises {
 	p := &promises{w: w, failing: map[string]bool{}, uids: map[string]bool{}, looks: map[string]*parentLook{}}
 	for _, f := range w.engine.Failures() {
 		p.failing[cmp.Or(f.Hook, f.Module)+" "+f.Key] = true
@@ -58,8 +64,7 @@ func (w *World) Broken(ctx context.Context) (broken []string, kept []effect.Ref,
 	for _, child := range p.children {
 		p.child(child)
 	}
-	err = p.goesOn(ctx)
-	return p.broken, p.kept, err
+	return p
 }
 
 // promises is one call of [World.Broken].

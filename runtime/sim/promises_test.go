@@ -117,3 +117,42 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
+
+// Explorations find a child that could be made, and is not, while another child of its parent cannot be written.
+func TestAChildThatWaitsForOneThatFails(t *testing.T) {
+	w := hooks(t, `
+def one(ctx, o):
+    return [part({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}, name = name) for name in ["x", "taken"]]
+
+controller("one", k8s.watch("example.org/v1", "Parent"), one, owns = [owns("v1", "ConfigMap")])
+`)
+	w.chaos = newChaos(1, func(string) {})
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"taken", "p"} {
+		obj := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}}
+		if name == "p" {
+			obj["apiVersion"], obj["kind"] = "example.org/v1", "Parent"
+		}
+		if err := w.Apply(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.heedChildren(t.Context()); len(w.Late()) > 0 {
+		t.Fatalf("at rest: %q", w.Late())
+	}
+	if err := w.Delete(effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	w.pending = nil // the run that would make it
+	w.heedChildren(t.Context())
+	want := `web/one a/p: ConfigMap a/x is not made, though it waits for nothing: ConfigMap a/taken holds it up; this is a bug of starling, please report it`
+	if got := w.Late(); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -356,7 +356,9 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 			return err
 		}
 	}
-	w.now = end
+	if w.now = end; d >= atRest {
+		w.heedPromises(ctx)
+	}
 	return nil
 }
 
