@@ -93,6 +93,7 @@ var takes = []attack{
 	adopts("adopts-kept", "{apiVersion: v1, kind: Secret, metadata: {name: second-kept-db}, stringData: {of: me}}", "it belongs to the starling instance of"),
 	adopts("adopts-hooked", "{apiVersion: v1, kind: ConfigMap, metadata: {name: hooked}, data: {of: me}}", "a hook of module lamps has made it"),
 	adopts("adopts-member", "{apiVersion: v1, kind: ConfigMap, metadata: {name: member}, data: {of: me}}", "a hook of module lamps has made it"),
+	{name: "aaa-defines", says: []string{"is there, differs, and is that of module lamps"}, files: map[string]string{"crds/a.yaml": lampOf("size: {type: integer}")}},
 	adopts("adopts-definition", lampOf("size: {type: integer}"), "it is defined by module lamps"),
 }
 

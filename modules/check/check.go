@@ -193,7 +193,7 @@ func (c *checker) definitions() {
 				if other, ok := known[name]; !ok {
 					known[name] = first{f.Path, sum}
 				} else if other.sum != sum {
-					c.addAt(Warning, "load", m.Name, f.Path, fmt.Sprintf("CustomResourceDefinition %s stands in %s too, and differs: that one is applied", name, other.path), "leave one of them out")
+					c.addAt(Warning, "load", m.Name, f.Path, fmt.Sprintf("CustomResourceDefinition %s stands in %s too, and differs: the one that is there stays, else the first that is applied", name, other.path), "leave one of them out")
 				}
 			}
 		}

@@ -3,9 +3,11 @@ package release
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,19 +24,22 @@ import (
 type definer struct {
 	// name is for people.
 	name string
-	// instance is another Starling, as [effect.Instance.Mark] has it, and sum what it has applied.
+	// instance is another Starling, as [effect.Instance.Mark] has it, or another module of this one; sum is what that
+	// has applied.
 	instance, sum string
+	// module is that of this instance.
+	module string
 	// release is one of Helm that holds the definition.
 	release Ref
 }
 
 // sumText is the digest of a definition as its annotation has it.
-func (c *crd) sumText() string { return hex.EncodeToString(c.sum[:8]) }
+func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
-// definedBy says who has made a definition; zero: this instance, or there is none. The
-// annotation tells instances apart, which write under one name. Definitions of versions without
+// definedBy says who else than a module has made a definition; zero: nobody who has it still, or there is none. The
+// annotation tells instances and modules apart, which write under one name. Definitions of versions without
 // it are those of the first instance that looks.
-func (m *Manager) definedBy(live *metav1.PartialObjectMetadata) definer {
+func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) definer {
 	if live == nil {
 		return definer{}
 	}
@@ -50,7 +55,42 @@ func (m *Manager) definedBy(live *metav1.PartialObjectMetadata) definer {
 		}
 		return definer{name: cmp.Or(fields.declared, fields.others, "somebody else")}
 	}
-	return definer{}
+	module := mark[strings.LastIndexByte(mark, '/')+1:]
+	if module != own && !m.stillHas(module, live.Name) {
+		module, sum = m.crds.heldBy(live.Name, own)
+	}
+	if module == own || module == "" {
+		return definer{}
+	}
+	return definer{name: "module " + module, instance: m.instance().Mark(module), sum: sum, module: module}
+}
+
+// stillHas says whether a module has a definition. Before it was asked for its own once, its files say so: of a chart,
+// and of a module that is broken, nobody knows what they have.
+func (m *Manager) stillHas(module, name string) bool {
+	has, known := m.crds.has(module, name)
+	inChart, asked := m.crds.has(ofChart(module), name)
+	if has || inChart || known && asked || m.o.Folder == nil {
+		return has || inChart
+	}
+	folder := m.o.Folder(module)
+	return folder != nil && (folder.Err != nil || !asked && folder.Chart != nil || !known && slices.ContainsFunc(folder.CRDs, func(f File) bool {
+		all, err := parseCRDs(f)
+		return err != nil || slices.ContainsFunc(all, func(c crd) bool { return c.object.GetName() == name })
+	}))
+}
+
+// staying is whose definition stays in the place of one that differs; "" for nobody's. Among modules that which is there
+// stays, in one module its own crds/ come before those of its chart.
+func (m *Manager) staying(c *crd, by definer) string {
+	module := moduleOf(c.of.whose)
+	if by.module != "" && by.sum != sumText(c.sum) {
+		return by.name
+	}
+	if own, ok := m.crds.of(module, c.object.GetName()); ok && c.of.whose != module && own.left == nil && own.sum != c.sum {
+		return "the crds/ of module " + module
+	}
+	return ""
 }
 
 const (

@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,28 +35,6 @@ const (
 // crdLooks spaces out the looks for a kind that discovery does not show yet.
 var crdLooks = lane.Backoff{Min: crdPause, Max: time.Second, Factor: 2}
 
-// crdMemory holds what this process has applied, so that a steady state writes
-// nothing: whose it is → name of the definition. It is of a module's crds/, or of those of
-// its chart, see ofChart.
-type crdMemory struct {
-	mu      sync.Mutex
-	applied map[string]map[string]appliedCRD
-	// serving lets one caller at a time wait for new kinds: one look at
-	// discovery mostly serves all of them.
-	serving sync.Mutex
-}
-
-// appliedCRD is a definition of a file, and what the API server made of it: another uid
-// or generation means that somebody has removed or changed it.
-type appliedCRD struct {
-	sum        [sha256.Size]byte
-	uid        types.UID
-	generation int64
-	// left is the definition where it is left to somebody else, see [crdMemory.before], and nil
-	// where it is applied.
-	left *crd
-}
-
 // crdOwner is whose definitions are, and what they may replace.
 type crdOwner struct {
 	// whose is a module, or its chart, see ofChart.
@@ -74,79 +50,6 @@ func ofChart(module string) string { return module + "/chart" }
 
 // moduleOf is the module of whose a definition is.
 func moduleOf(whose string) string { module, _, _ := strings.Cut(whose, "/"); return module }
-
-// of returns what was applied.
-func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, ok := c.applied[module][name]
-	return a, ok
-}
-
-func (c *crdMemory) set(module, name string, a appliedCRD) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.applied == nil {
-		c.applied = map[string]map[string]appliedCRD{}
-	}
-	if c.applied[module] == nil {
-		c.applied[module] = map[string]appliedCRD{}
-	}
-	c.applied[module][name] = a
-}
-
-// before returns the first by name of those before this one who have applied another
-// definition of the same name; "" for nobody. Without an order the two would write one over
-// the other at each pass.
-func (c *crdMemory) before(whose, name string, sum [sha256.Size]byte) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := ""
-	for other, all := range c.applied {
-		if a, ok := all[name]; ok && a.left == nil && a.sum != sum && other < whose && (first == "" || other < first) {
-			first = other
-		}
-	}
-	return first
-}
-
-// keep drops what somebody has no more, for only these definitions are theirs.
-func (c *crdMemory) keep(whose string, names map[string]bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.applied[whose], func(name string, _ appliedCRD) bool { return !names[name] })
-}
-
-// yielded are definitions that were left to somebody who has them no more, each with whose it is.
-func (c *crdMemory) yielded() map[string]*crd {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held, first := map[string]bool{}, map[string]string{}
-	for whose, all := range c.applied {
-		for name, a := range all {
-			switch {
-			case a.left == nil:
-				held[name] = true
-			case first[name] == "" || whose < first[name]:
-				first[name] = whose
-			}
-		}
-	}
-	out := map[string]*crd{}
-	for name, whose := range first {
-		if !held[name] {
-			out[whose+" "+name] = c.applied[whose][name].left
-		}
-	}
-	return out
-}
-
-func (c *crdMemory) forget(module string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.applied, module)
-	delete(c.applied, ofChart(module))
-}
 
 // crd is one definition of a file.
 type crd struct {
@@ -175,6 +78,9 @@ func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, adopt bool, files []Fi
 	ref.Namespace = cmp.Or(ref.Namespace, m.o.Namespace)
 	return m.applyCRDs(ctx, crdOwner{whose: ref.Module, release: ref, adopt: adopt}, files)
 }
+
+// Left says of which definitions of a module those of others are there and stay, for people.
+func (m *Manager) Left(module string) []string { return m.crds.leftTo(module) }
 
 // ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,
 // and applies those of others that were left to it.
@@ -225,7 +131,7 @@ func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 		wrote, err := m.bringCRD(ctx, left[at])
 		changed = changed || wrote
 		if err != nil { // its module applies it at the next pass, or says why not
-			m.crds.keep(left[at].of.whose, nil)
+			m.crds.again(left[at].of.whose)
 			m.o.Log.Warn().Str("module", moduleOf(left[at].of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
 		}
 	}
@@ -244,15 +150,15 @@ func (m *Manager) bringCRD(ctx context.Context, c *crd) (wrote bool, err error) 
 		return false, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
 	}
 	before, ok := m.crds.of(whose, name)
+	by := m.definedBy(live, moduleOf(whose))
 	if live != nil {
 		if live.DeletionTimestamp != nil {
 			return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
 		}
-		if first := m.crds.before(whose, name, c.sum); first != "" {
-			m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c})
+		if to := m.staying(c, by); to != "" {
+			m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c, leftTo: to})
 			if before.left == nil || before.sum != c.sum {
-				m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).
-					Msg("another CustomResourceDefinition of this name is applied, that of " + first + ", which comes first by name; leave one of them out")
+				m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).Msg(leftText(name, to))
 			}
 			return false, nil
 		}
@@ -260,7 +166,7 @@ func (m *Manager) bringCRD(ctx context.Context, c *crd) (wrote bool, err error) 
 			return false, nil
 		}
 	}
-	next, wrote, err := m.applyCRD(ctx, c, live)
+	next, wrote, err := m.applyCRD(ctx, c, live, by)
 	if err != nil {
 		return wrote, err
 	}
@@ -276,8 +182,8 @@ func crdResource() schema.GroupVersionResource {
 	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 }
 
-// applyCRD writes a definition; live is what is there, nil for nothing.
-func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObjectMetadata) (next *unstructured.Unstructured, wrote bool, err error) {
+// applyCRD writes a definition; live is what is there, nil for nothing, and by who has made that.
+func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObjectMetadata, by definer) (next *unstructured.Unstructured, wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
 	name := c.object.GetName()
@@ -288,13 +194,13 @@ func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObje
 	}
 	client := m.dynamic.Resource(crdResource())
 	options := metav1.PatchOptions{FieldManager: fieldManager}
-	by, force := m.definedBy(live), true
+	force := true
 	wrote = true
 	switch mine := by == (definer{}); {
 	case live == nil: // without force, for somebody may make it now
 	case mine:
 		options.Force = &force
-	case by.instance != "" && by.sum == c.sumText(): // what is there is this one
+	case by.instance != "" && by.sum == sumText(c.sum): // what is there is this one
 		wrote = false
 	case c.of.adopt && !m.definerIsThere(ctx, by, c.of.release):
 		options.Force = &force
@@ -310,7 +216,7 @@ func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObje
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[effect.DefinedByAnnotation] = m.instance().Mark(moduleOf(c.of.whose)) + " " + c.sumText()
+		annotations[effect.DefinedByAnnotation] = m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.sum)
 		object.SetAnnotations(annotations)
 	}
 	data, err := object.MarshalJSON()

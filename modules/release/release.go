@@ -21,6 +21,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -45,8 +46,9 @@ type Options struct {
 	// Converts says of which CustomResourceDefinitions the conversion is set by
 	// somebody else, whatever crds/ says; nil: of none.
 	Converts func(crd string) bool
-	// Has says whether the module tree has a module of this name; nil: of any.
-	Has func(module string) bool
+	// Folder is that of a module, with Err where it is broken; nil: the tree has no module of this name. Without a
+	// function it has any.
+	Folder func(module string) *tree.Module
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. Code that waits for that takes it as done.
 	Lifeless bool

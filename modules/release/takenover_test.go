@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -88,7 +89,7 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 				}
 			}
 			thief := Target{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm), Adopt: true}
-			w.o.Has = func(module string) bool { return module != "gone" }
+			w.o.Folder = func(module string) *tree.Module { return map[bool]*tree.Module{true: {}}[module != "gone"] }
 			writes := len(f.writes)
 			_, err := w.Reconcile(t.Context(), thief)
 			if meta.err == "" && err != nil || meta.err != "" && (err == nil || !strings.Contains(err.Error(), meta.err)) {

@@ -95,7 +95,10 @@ var sectionLine = regexp.MustCompile(`(?m)^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r]|$)`
 // the sections that make most are left out until the rest fits, and what is left out is an error of its module.
 func parseSections(file string, data []byte) (values map[string]any, left map[string]error, err error) {
 	values, err = ParseValues(file, data)
-	for rest, why := data, err; why != nil && len(left) < maxLeft && (bounded.CheckYAML(rest) != nil || strings.Contains(why.Error(), "excessive aliasing")); {
+	for rest, why := data, err; why != nil && len(left) < maxLeft; {
+		if bounded.CheckYAML(rest) == nil && !strings.Contains(why.Error(), "excessive aliasing") {
+			break
+		}
 		key, begin, end := largest(rest)
 		if key == "" || left[key] != nil {
 			break

@@ -114,8 +114,8 @@ func YAMLDocuments(text []byte) ([][]byte, error) {
 // YAMLBytes is about how much memory a parser takes for a text.
 func YAMLBytes(text []byte) int { return yamlMarks(text)*markBytes + len(text) }
 
-// YAMLMakes is about how much memory the values of each key of a map take, aliases followed; nil where the text is no map
-// that may be parsed.
+// YAMLMakes is about how much memory the values of each key of a map take, aliases followed; nil where the text is no
+// map that may be parsed.
 func YAMLMakes(text []byte) map[string]int {
 	if CheckYAMLSize(text) != nil {
 		return nil

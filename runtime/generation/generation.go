@@ -89,9 +89,19 @@ func (g *Generation) All() []*Module {
 	return out
 }
 
-// Has says whether it has a module of this name.
-func (g *Generation) Has(module string) bool {
-	return slices.ContainsFunc(g.All(), func(m *Module) bool { return m.Name == module })
+// Folder is that of a module, with the errors of the module; nil where it has no module of this name.
+func (g *Generation) Folder(module string) *tree.Module {
+	for _, m := range g.All() {
+		if m.Name == module {
+			var folder tree.Module
+			if m.Tree != nil {
+				folder = *m.Tree
+			}
+			folder.Err = m.Err
+			return &folder
+		}
+	}
+	return nil
 }
 
 // Nodes are the modules as their order is made of them.

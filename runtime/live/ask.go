@@ -65,7 +65,7 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 			told[m.Name].Tell(d.user.own, m)
 		}
 		waiting, problems := d.outbox.state(m.Name)
-		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems)
+		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems, d.releases.Left(m.Name))
 		if taken := d.objects.Problem(m.Name); taken != "" {
 			m.Problems = append(m.Problems, taken)
 		}

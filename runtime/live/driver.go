@@ -258,7 +258,7 @@ func New(o Options) (*Driver, error) {
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
 		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(),
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
-		Has:      func(module string) bool { return d.generation.Load().Has(module) },
+		Folder:   func(module string) *tree.Module { return d.generation.Load().Folder(module) },
 	}); err != nil {
 		return nil, err
 	}

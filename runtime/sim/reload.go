@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -38,3 +39,6 @@ func (w *World) adopt(g *generation.Generation) {
 func (w *World) gone(a engine.Gone) {
 	w.Metrics.Unpublish(a.Module, a.Hook, "")
 }
+
+// folder is that of a module of the tree in force.
+func (w *World) folder(module string) *tree.Module { return w.o.Generation.Folder(module) }

@@ -234,7 +234,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error
 	if w.releases, err = release.New(release.Options{
-		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(),
+		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folder: w.folder,
 		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Seal: w.client.Seal(), Log: zerolog.Nop(),
 	}); err != nil {
 		return err
