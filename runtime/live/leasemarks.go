@@ -38,6 +38,41 @@ type leaseMarks struct {
 	Running []string `json:"running,omitempty"`
 	// Unclean is how many processes have ended uncleanly with a mark under way.
 	Unclean map[string]int `json:"unclean,omitempty"`
+	// Counted are the last of these processes, by mark: one that has lost its Lease may live.
+	Counted map[string][]string `json:"counted,omitempty"`
+}
+
+// maxCounted is how many processes are named for a mark.
+const maxCounted = 2 * quarantineAfter
+
+// count counts a process that has not ended as it should.
+func (l *leaseMarks) count(mark, holder string) {
+	if l.Unclean == nil {
+		l.Unclean = map[string]int{}
+	}
+	if l.Counted == nil {
+		l.Counted = map[string][]string{}
+	}
+	l.Unclean[mark]++
+	named := append(l.Counted[mark], holder)
+	l.Counted[mark] = named[max(0, len(named)-maxCounted):]
+}
+
+// without takes back what was counted of a process that is there.
+func (l *leaseMarks) without(own string) {
+	for mark, named := range l.Counted {
+		others := slices.DeleteFunc(slices.Clone(named), func(holder string) bool { return holder == own })
+		if left := l.Unclean[mark] - (len(named) - len(others)); left > 0 {
+			l.Unclean[mark], l.Counted[mark] = left, others
+		} else {
+			l.drop(mark)
+		}
+	}
+}
+
+func (l *leaseMarks) drop(mark string) {
+	delete(l.Unclean, mark)
+	delete(l.Counted, mark)
 }
 
 // readLeaseMarks reads an annotation. One that is broken says nothing.
@@ -47,18 +82,17 @@ func readLeaseMarks(text string) (l leaseMarks) {
 }
 
 // inherit takes in what the Lease of the last holder says. One that has given it back has left nothing under way.
-func (m *Marks) inherit(text, holder string) {
+func (m *Marks) inherit(text, holder, own string) {
 	left := readLeaseMarks(text)
+	left.without(own)
+	if holder == "" || holder != m.ended {
+		for _, mark := range left.Running {
+			left.count(mark, holder)
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.inherited, m.asked, m.led = map[string]int{}, map[string]bool{}, time.Now()
-	maps.Copy(m.inherited, left.Unclean)
-	if holder != "" && holder == m.ended {
-		return
-	}
-	for _, mark := range left.Running {
-		m.inherited[mark]++
-	}
+	m.inherited, m.asked, m.led = left, map[string]bool{}, time.Now()
 }
 
 // endedName is the file with the name of the last holder of the Lease that has lost it and has ended as it
@@ -84,16 +118,21 @@ func (m *Marks) keep(text string) {
 	if m.led.IsZero() {
 		m.asked, m.led = map[string]bool{}, time.Now()
 	}
-	maps.DeleteFunc(m.inherited, func(mark string, _ int) bool { return left.Unclean[mark] == 0 })
+	for mark := range m.inherited.Unclean {
+		if left.Unclean[mark] == 0 {
+			m.inherited.drop(mark)
+		}
+	}
 }
 
 // hear takes in what the Lease of the process that leads says: what it must not evaluate, this one must not either.
-func (m *Marks) hear(text string) {
+func (m *Marks) hear(text, own string) {
 	left := readLeaseMarks(text)
+	left.without(own)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.led.IsZero() {
-		m.inherited = left.Unclean
+		m.inherited = left
 	}
 }
 
@@ -157,13 +196,16 @@ func (m *Marks) carry() string {
 	}
 	slices.Sort(l.Running)
 	l.Running = l.Running[:min(len(l.Running), maxCarried)]
-	for _, mark := range slices.Sorted(maps.Keys(m.inherited)) {
+	for _, mark := range slices.Sorted(maps.Keys(m.inherited.Unclean)) {
 		if m.hooks == nil || m.hooks[mark] || m.asked[mark] || time.Since(m.led) < staysUnasked {
 			if l.Unclean == nil {
-				l.Unclean = map[string]int{}
+				l.Unclean, l.Counted = map[string]int{}, map[string][]string{}
 			}
 			if len(l.Unclean) < maxCarried {
-				l.Unclean[mark] = m.inherited[mark]
+				l.Unclean[mark] = m.inherited.Unclean[mark]
+				if named := m.inherited.Counted[mark]; len(named) > 0 {
+					l.Counted[mark] = named
+				}
 			}
 		}
 	}
@@ -228,7 +270,7 @@ func (l *markedLease) Update(ctx context.Context, lease *coordinationv1.Lease, o
 	case met.holder == l.of.own:
 		l.of.marks.keep(met.text)
 	default:
-		l.of.marks.inherit(met.text, met.holder)
+		l.of.marks.inherit(met.text, met.holder, l.of.own)
 		takesOver = true
 	}
 	l.of.met = nil

@@ -17,7 +17,7 @@ import (
 func follow(t *testing.T, lease string) *Marks {
 	t.Helper()
 	m := open(t, t.TempDir())
-	m.inherit(lease, "other")
+	m.inherit(lease, "other", "own")
 	if got := m.carry(); readLeaseMarks(lease).Running == nil && got != lease {
 		t.Errorf("the Lease carries %s on, and has carried %s", got, lease)
 	}
@@ -100,23 +100,23 @@ func TestTheLeaseForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := open(t, strings.TrimSuffix(m.dir, "/runs"))
-	if again.inherit(lease, "first"); again.quarantined("web/a", "code") != "" {
+	if again.inherit(lease, "first", "own"); again.quarantined("web/a", "code") != "" {
 		t.Error("a process that has ended as it should counts")
 	}
-	if again.inherit(lease, "other"); again.quarantined("web/a", "code") == "" {
+	if again.inherit(lease, "other", "own"); again.quarantined("web/a", "code") == "" {
 		t.Error("another process does not count")
 	}
 	// One that has lost its Lease, and has it again, does not go by what the Lease has carried before.
 	m = follow(t, lease)
 	before := m.carry()
 	m.yield()
-	m.hear(before)
+	m.hear(before, "own")
 	m.keep(before)
 	run(m)
 	if err := m.end("web/a", "code", true); err != nil {
 		t.Error(err)
 	}
-	if m.hear(before); m.carry() != "" {
+	if m.hear(before, "own"); m.carry() != "" {
 		t.Errorf("the Lease carries %q again", m.carry())
 	}
 	m = again
@@ -127,8 +127,8 @@ func TestTheLeaseForgets(t *testing.T) {
 		t.Error("a process that hangs has ended as it should")
 	}
 
-	for _, broken := range []string{"x", "[]", "{\"running\":1}"} {
-		if m.inherit(broken, "other"); len(m.inherited) > 0 {
+	for _, broken := range []string{"x", "[]", "{\"running\":1}", `{"counted":{"x":["own"]}}`} {
+		if m.inherit(broken, "other", "own"); len(m.inherited.Unclean) > 0 {
 			t.Errorf("%s counts: %v", broken, m.inherited)
 		}
 	}
@@ -141,14 +141,14 @@ func TestCountsOfTheLeaseThatNobodyAsksFor(t *testing.T) {
 		one, other := markOf(filter, "code"), markOf(filter, "code of before")
 		lease := `{"unclean":{"` + min(one, other) + `":2,"` + max(one, other) + `":2}}`
 		standby := open(t, t.TempDir())
-		if standby.hear(lease); standby.quarantined(filter, "code") == "" {
+		if standby.hear(lease, "own"); standby.quarantined(filter, "code") == "" {
 			t.Error("a process that stands by evaluates what the one that leads must not")
 		}
 		m := follow(t, lease)
 		if m.quarantined(filter, "code") == "" {
 			t.Error("the filter is evaluated")
 		}
-		if m.hear(""); m.carry() != lease {
+		if m.hear("", "own"); m.carry() != lease {
 			t.Errorf("the Lease carries %s on", m.carry())
 		}
 		time.Sleep(staysUnasked)
@@ -223,4 +223,42 @@ func TestTheLeaseIsRenewedForAHook(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A process that has lost its Lease, and lives, was not killed by what was under way. When it has the Lease again it
+// takes back what others have counted of it, and nothing else.
+func TestALostLeaseIsNoKill(t *testing.T) {
+	run := func(m *Marks) string {
+		t.Helper()
+		if err := m.begin("web/a", "code"); err != nil {
+			t.Fatal(err)
+		}
+		lease := m.carry()
+		if err := m.end("web/a", "code", false); err != nil { // its context has ended
+			t.Fatal(err)
+		}
+		m.yield()
+		return lease
+	}
+	a, b := open(t, t.TempDir()), open(t, t.TempDir())
+	a.inherit("", "", "a")
+	lease := run(a)
+	for range 3 {
+		b.inherit(lease, "a", "b")
+		if why := b.quarantined("web/a", "code"); why != "" {
+			t.Fatal(why)
+		}
+		lease = run(b)
+		a.hear(lease, "a")
+		a.inherit(lease, "b", "a")
+		if why := a.quarantined("web/a", "code"); why != "" {
+			t.Fatal(why)
+		}
+		lease = run(a)
+	}
+	// Both are killed at last.
+	c := open(t, t.TempDir())
+	if c.inherit(lease, "a", "c"); c.quarantined("web/a", "code") == "" {
+		t.Error("two processes have not come back, and nothing is known of that")
+	}
 }

@@ -180,7 +180,7 @@ func (d *Driver) lookAtLease() {
 
 // hearOf takes in what the process that leads says in the Lease.
 func (d *Driver) hearOf(lease *coordinationv1.Lease) {
-	d.marks.hear(lease.Annotations[marksAnnotation])
+	d.marks.hear(lease.Annotations[marksAnnotation], d.identity)
 	if holderOf(lease) != d.identity { // else it is what this process has written as it took over
 		d.trees.compares(lease)
 	}

@@ -48,7 +48,7 @@ func TestARaceForTheLeaseThatIsLost(t *testing.T) {
 	if known.compares(lease); known.arrives() {
 		t.Error("the tree that has led before counts as a newer one")
 	}
-	m.hear(`{"unclean":{"` + markOf("web/a", "code") + `":2}}`)
+	m.hear(`{"unclean":{"`+markOf("web/a", "code")+`":2}}`, "own")
 	if why := m.quarantined("web/a", "code"); !strings.Contains(why, "quarantined") {
 		t.Errorf("it does not hear of what the other process must not evaluate: %q", why)
 	}

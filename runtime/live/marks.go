@@ -41,8 +41,8 @@ type Marks struct {
 	running map[string]*running // what is evaluated, or was, by mark
 	latest  map[string]string   // the mark that was begun last, by its name
 	unclean map[string]int      // earlier processes that ended so, by mark
-	// inherited are those that the Lease tells of: with this state folder or another one.
-	inherited map[string]int
+	// inherited are those that the Lease tells of: with this state folder or another one. None of them runs.
+	inherited leaseMarks
 	asked     map[string]bool // inherited ones of what is still evaluated, or would be
 	led       time.Time       // since when this process has the Lease; zero: it has not
 	write     func()          // has the Lease carry what is under way; nil: it is not ours
@@ -139,7 +139,7 @@ func (m *Marks) quarantined(what, digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mark := markOf(what, digest)
-	n, inherited := m.unclean[mark], m.inherited[mark]
+	n, inherited := m.unclean[mark], m.inherited.Unclean[mark]
 	if inherited > 0 && m.asked != nil {
 		m.asked[mark] = true
 	}
@@ -216,7 +216,7 @@ func (m *Marks) end(what, digest string, succeeded bool) error {
 		m.drop(mark, r)
 	}
 	if succeeded {
-		delete(m.inherited, mark)
+		m.inherited.drop(mark)
 	}
 	if succeeded && m.unclean[mark] > 0 {
 		delete(m.unclean, mark)
