@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func read(pod *corev1.Pod) (p Pod, instance string) {
 	}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		words := slices.Concat(c.Command, c.Args)
+		words := expanded(pod, c)
 		run := slices.Index(words, "run")
 		if run < 0 {
 			continue
@@ -139,6 +140,39 @@ func read(pod *corev1.Pod) (p Pod, instance string) {
 		return p, namespace + "/" + name
 	}
 	return p, ""
+}
+
+var variable = regexp.MustCompile(`\$\$|\$\([^()]*\)`)
+
+// expanded is the command line of a container with the variables that Kubernetes puts in, as far as the pod says what
+// they are.
+func expanded(pod *corev1.Pod, c *corev1.Container) []string {
+	known := map[string]string{}
+	expand := func(text string) string {
+		return variable.ReplaceAllStringFunc(text, func(found string) string {
+			if found == "$$" {
+				return "$"
+			}
+			if value, is := known[found[2:len(found)-1]]; is {
+				return value
+			}
+			return found
+		})
+	}
+	fields := map[string]string{"metadata.namespace": pod.Namespace, "metadata.name": pod.Name, "spec.nodeName": pod.Spec.NodeName}
+	for _, env := range c.Env {
+		switch from := env.ValueFrom; {
+		case from == nil:
+			known[env.Name] = expand(env.Value)
+		case from.FieldRef != nil && fields[from.FieldRef.FieldPath] != "":
+			known[env.Name] = fields[from.FieldRef.FieldPath]
+		}
+	}
+	words := slices.Concat(c.Command, c.Args)
+	for i := range words {
+		words[i] = expand(words[i])
+	}
+	return words
 }
 
 // valueOf is the value of a flag among the words of a command line, the last one that it has.

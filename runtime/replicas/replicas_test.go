@@ -13,6 +13,7 @@ type place struct {
 	name, role, phase string
 	ready             bool
 	command, args     []any
+	env               []any
 }
 
 func (p place) object() map[string]any {
@@ -23,7 +24,7 @@ func (p place) object() map[string]any {
 	if p.ready {
 		is = "True"
 	}
-	starling := map[string]any{"name": "starling", "image": "starling:v1", "args": p.args}
+	starling := map[string]any{"name": "starling", "image": "starling:v1", "args": p.args, "env": p.env}
 	if p.command != nil {
 		starling["command"] = p.command
 	}
@@ -57,6 +58,12 @@ func TestFind(t *testing.T) {
 		place{name: "e", role: Leader, phase: "Running", ready: true, args: append(args, "--name", "edge")},
 		place{name: "g", role: Standby, phase: "Running", ready: true, args: []any{"dance"}},
 		place{name: "h", role: Standby, phase: "Running", ready: true, command: []any{"/bin/star"}, args: []any{"run", "--state-dir", "/s", "-n", "ops"}},
+		place{name: "i", role: Standby, phase: "Running", args: []any{"run", "--namespace=$(POD_NAMESPACE)", "--state-dir", "$(STATE)/$(NAME)/$(OTHER)/$$(STATE)"}, env: []any{
+			map[string]any{"name": "POD_NAMESPACE", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.namespace"}}},
+			map[string]any{"name": "NAME", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "a", "key": "b"}}},
+			map[string]any{"name": "ROOT", "value": "/s"},
+			map[string]any{"name": "STATE", "value": "$(ROOT)/i"},
+		}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +77,7 @@ func TestFind(t *testing.T) {
 		"b false true starling starling admin-socket --state-dir=/state",
 		"h false true starling /bin/star admin-socket --namespace=ops --state-dir=/s",
 		"a false false starling starling admin-socket --state-dir=/state",
+		"i false false starling starling admin-socket --namespace=ops --state-dir=/s/i/$(NAME)/$(OTHER)/$(STATE)",
 	}, got); diff != "" {
 		t.Error(diff)
 	}
