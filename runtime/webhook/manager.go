@@ -94,9 +94,9 @@ type Manager struct {
 	listens   bool // with a certificate or without
 	running   bool // it answers
 	watching  bool
-	led       bool      // it has once looked as the one that leads
-	looked    time.Time // for certificates, the last time
-	converted []string  // definitions that are watched
+	led       *context.Context // as which it looked last, see leads
+	looked    time.Time        // for certificates, the last time
+	converted []string         // definitions that are watched
 	certs     certificates
 	published []byte // the bundle that all objects have
 	known     map[string]string
@@ -250,14 +250,12 @@ func (m *Manager) Run(ctx context.Context) {
 		var next time.Time
 		bindings := bindingsOf(m.gen.Load())
 		leads := m.leads.Load()
+		if leads != m.led && leads != nil { // whether or not it was seen that another process led
+			swept, m.certs.next = false, time.Time{} // what has fallen due of them is its work now
+		}
+		m.led = leads
 		switch {
 		case leads == nil:
-			m.led = false
-		case !m.led:
-			m.led, swept, m.certs.next = true, false, time.Time{} // what has fallen due of them is its work now
-		}
-		switch {
-		case !m.led:
 			next = m.standBy(ctx, bindings)
 		case len(bindings) > 0 || m.o.Always || m.watching:
 			m.watch(bindings)

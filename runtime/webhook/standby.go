@@ -34,7 +34,10 @@ func (m *Manager) TakeAway() {
 }
 
 // Yield has the manager write no more: the Lease is lost, or given back. It answers on, as one that stands by.
-func (m *Manager) Yield() { m.leads.Store(nil) }
+func (m *Manager) Yield() {
+	m.leads.Store(nil)
+	m.Wake()
+}
 
 // Ready says whether the manager has come to answer all that it may be asked.
 func (m *Manager) Ready() bool { return m.ready.Load() }
@@ -87,7 +90,7 @@ func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 // look returns the certificates, and makes them if that is its work.
 func (m *Manager) look(ctx context.Context, now time.Time) (certificates, error) {
 	m.looked = now
-	if !m.led {
+	if m.led == nil {
 		return m.source.find(ctx, now)
 	}
 	return m.source.look(ctx, now, m.published != nil && bytes.Equal(m.published, m.certs.bundle))

@@ -242,3 +242,22 @@ func TestAStandbyThatIsAskedNothing(t *testing.T) {
 		t.Errorf("it has asked for %v", got)
 	}
 }
+
+// A manager that leads again begins as one that leads for the first time, though it has not looked in between.
+func TestALeaderThatLeadsAgainBeginsAnew(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": "def f(ctx):\n    pass\nhook(f, on = [startup])\n"})
+	w.run()
+	swept := func(times int) func() error {
+		return func() error {
+			if n := w.api.Count("list mutatingwebhookconfigurations"); n < times {
+				return fmt.Errorf("%d lists", n)
+			}
+			return nil
+		}
+	}
+	w.eventually("it takes away what nobody wants", swept(1))
+	w.manager.leads.Store(nil) // another process leads
+	w.manager.Lead(t.Context())
+	w.manager.TakeAway()
+	w.eventually("it does so again", swept(2))
+}
