@@ -33,13 +33,14 @@ type slots struct {
 	running int
 	shared  int // of them, without the first of each module
 	modules map[string]*moduleSlots
-	queue   []*slotWait // in the order in which they came
+	came    int         // how many have waited so far
 	timer   *time.Timer // for those that wait for a time
 }
 
 // moduleSlots is what one module has of the slots.
 type moduleSlots struct {
-	running, waiting int
+	running int
+	queue   []*slotWait // in the order in which they came
 	// ahead is how much more its runs had computed, as of at, than they had coming.
 	ahead time.Duration
 	at    time.Time
@@ -47,7 +48,7 @@ type moduleSlots struct {
 }
 
 type slotWait struct {
-	module string
+	number int // in the order in which they came
 	got    chan struct{}
 }
 
@@ -57,11 +58,14 @@ func newSlots() *slots {
 
 // take waits until a run of the module may begin; false when ctx ends first.
 func (s *slots) take(ctx context.Context, module string) bool {
-	w := &slotWait{module, make(chan struct{})}
 	s.mu.Lock()
-	s.of(module).waiting++
-	s.queue = append(s.queue, w)
-	s.grant()
+	w := &slotWait{s.came, make(chan struct{})}
+	s.came++
+	m := s.of(module)
+	m.queue = append(m.queue, w)
+	if len(m.queue) == 1 { // else it waits behind others
+		s.grant()
+	}
 	s.mu.Unlock()
 	select {
 	case <-w.got:
@@ -70,12 +74,11 @@ func (s *slots) take(ctx context.Context, module string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.queue, w)
+	i := slices.Index(m.queue, w)
 	if i < 0 {
 		return true // it came just now
 	}
-	s.queue = slices.Delete(s.queue, i, i+1)
-	s.of(module).waiting--
+	m.queue = slices.Delete(m.queue, i, i+1)
 	s.forget()
 	return false
 }
@@ -113,28 +116,33 @@ func (s *slots) add(m *moduleSlots, computed time.Duration, of int) {
 func (s *slots) grant() {
 	now := time.Now()
 	var next time.Duration
-	s.queue = slices.DeleteFunc(s.queue, func(w *slotWait) bool {
-		m := s.of(w.module)
-		m.settle(now)
-		switch late := m.ahead - maxAhead; {
-		case late > 0:
-			m.slow = now
-			if next == 0 || late < next {
-				next = late
+	for first := (*moduleSlots)(nil); ; first = nil {
+		for _, m := range s.modules {
+			if len(m.queue) == 0 {
+				continue
 			}
-			return false
-		case m.running == 0:
-		case m.running >= maxModuleRuns || s.shared >= maxRuns:
-			return false
-		default:
+			m.settle(now)
+			if late := m.ahead - maxAhead; late > 0 {
+				m.slow = now
+				if next == 0 || late < next {
+					next = late
+				}
+			} else if (m.running == 0 || m.running < maxModuleRuns && s.shared < maxRuns) &&
+				(first == nil || m.queue[0].number < first.queue[0].number) {
+				first = m
+			}
+		}
+		if first == nil {
+			break
+		}
+		if first.running > 0 {
 			s.shared++
 		}
 		s.running++
-		m.running++
-		m.waiting--
-		close(w.got)
-		return true
-	})
+		first.running++
+		close(first.queue[0].got)
+		first.queue = slices.Delete(first.queue, 0, 1)
+	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -166,7 +174,7 @@ func (s *slots) of(module string) *moduleSlots {
 func (s *slots) forget() {
 	now := time.Now()
 	for name, m := range s.modules {
-		if m.running+m.waiting == 0 && m.ahead <= now.Sub(m.at) && now.Sub(m.slow) > slowFor {
+		if m.running+len(m.queue) == 0 && m.ahead <= now.Sub(m.at) && now.Sub(m.slow) > slowFor {
 			delete(s.modules, name)
 		}
 	}
@@ -177,8 +185,13 @@ func (s *slots) problem(module string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.modules[module]
+	if m != nil && len(m.queue) > 0 {
+		if m.settle(time.Now()); m.ahead > maxAhead {
+			m.slow = m.at
+		}
+	}
 	if m == nil || m.slow.IsZero() || time.Since(m.slow) > slowFor {
 		return ""
 	}
-	return fmt.Sprintf("its hooks compute more than one processor does, filters, enabled() and chart_values() included, so their runs wait (%d now): let them compute less, or run less often", m.waiting)
+	return fmt.Sprintf("its hooks compute more than one processor does, filters, enabled() and chart_values() included, so their runs wait (%d now): let them compute less, or run less often", len(m.queue))
 }
