@@ -99,8 +99,7 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Unpublish:
 		d.metrics.hooks.Unpublish(a.Module, a.Hook, a.Key)
 	case engine.DropSets:
-		mark := d.executor.SetMark()
-		d.busy().Go(func() { d.dropSets(a, mark) })
+		d.dropSets(a, d.executor.SetMark())
 	case engine.RemoveSets:
 		mark := d.executor.SetMark()
 		d.start(func() error { return d.executor.RemoveSets(d.work(), a, mark) },
@@ -173,11 +172,25 @@ func (d *Driver) guard(work func() error) (err error) {
 	return work()
 }
 
-// dropSets forgets sets of objects that are gone. It tells of the first failure, and tries again while the process works.
+// dropSets forgets sets of objects that are gone. It tells of the first failure, and tries again while the process
+// works. A later one for the same objects takes the place of one that goes on.
 func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
+	drops, id := &d.term.Load().drops, a.Hook+" "+a.Key
+	ctx, end := context.WithCancel(d.work())
+	if older, is := drops.Swap(id, &end); is {
+		(*older.(*context.CancelFunc))()
+	}
+	d.busy().Go(func() {
+		defer end()
+		defer drops.CompareAndDelete(id, &end)
+		d.keepDropping(ctx, a, mark)
+	})
+}
+
+func (d *Driver) keepDropping(ctx context.Context, a engine.DropSets, mark uint64) {
 	for try := 1; ; try++ {
-		err := d.guard(func() error { return d.executor.DropSets(d.work(), a, mark) })
-		if err == nil || d.work().Err() != nil {
+		err := d.guard(func() error { return d.executor.DropSets(ctx, a, mark) })
+		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if try == 1 {
@@ -185,7 +198,7 @@ func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
 		}
 		select {
 		case <-time.After(sendRetry.Delay(try, rand.Float64())):
-		case <-d.work().Done():
+		case <-ctx.Done():
 		}
 	}
 }
