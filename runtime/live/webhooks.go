@@ -44,7 +44,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
 		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Converts: d.convertsOrNot, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
-		Log: d.o.Log,
+		Log: d.o.Log, Grace: goneFor,
 	})
 	if err != nil {
 		return err

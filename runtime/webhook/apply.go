@@ -73,8 +73,10 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		}
 		try(about, err)
 	}
+	away := m.away
+	m.away = map[string]time.Time{}
 	for ref, obj := range live { // the kind of one that a binding names may not be found now
-		try(ref.String(), m.unwanted(ctx, ref, obj, w))
+		try(ref.String(), m.unwanted(ctx, ref, obj, w, away))
 	}
 	for _, c := range m.conversions(ctx, w, s) {
 		if _, failed := m.known[c.definition]; failed != (c.err != nil) {
@@ -133,10 +135,10 @@ func (m *Manager) apply(ctx context.Context, ref effect.Ref, obj map[string]any)
 
 // unwanted deletes an object of ours, if it is known that no binding names it. One that
 // stays is kept in step with the certificates.
-func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, w want) error {
+func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]any, w want, away map[string]time.Time) error {
 	meta, _ := obj["metadata"].(map[string]any)
 	module := labelOf(obj, effect.ModuleLabel)
-	if m.removable(ref, module, w) {
+	if m.removable(ref, module, w) && !m.returns(module, w, away) {
 		asked := time.Now()
 		unchanged := &effect.Unchanged{} // one that somebody has taken over since is not ours
 		unchanged.UID, _ = meta["uid"].(string)
@@ -191,6 +193,8 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 		return false
 	}
 	done = true
+	away := m.away
+	m.away = map[string]time.Time{}
 	for _, kind := range []string{kindValidating, kindMutating} {
 		found, err := m.o.Client.List(ctx, registration, kind, nil, instanceSelector(m.o.Instance), "")
 		if apierrors.IsForbidden(err) {
@@ -202,10 +206,24 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 		}
 		for _, obj := range found {
 			ref := refOf(kind, obj)
-			done = m.tell(ref.String(), m.unwanted(ctx, ref, obj, w)) == nil && done
+			done = m.tell(ref.String(), m.unwanted(ctx, ref, obj, w, away)) == nil && done
 		}
 	}
-	return done
+	return done && len(m.away) == 0
+}
+
+// returns says whether a module that is not in the tree may come back in a moment: people may replace its folder
+// slowly, and a policy must not be open meanwhile. away are those that were missing before.
+func (m *Manager) returns(module string, w want, away map[string]time.Time) bool {
+	if _, in := w.decided[module]; in || module == "" {
+		return false
+	}
+	at, noted := away[module]
+	if !noted {
+		at = m.o.Now().Add(m.o.Grace)
+	}
+	m.away[module] = at
+	return at.After(m.o.Now())
 }
 
 // removable says whether objects of a module that nobody wants may go: those of a

@@ -56,6 +56,8 @@ type Options struct {
 	Converts func(hook string, err error)
 	// TookOver is told of a definition that somebody else has converted before, and who.
 	TookOver func(definition effect.Ref, from string)
+	// Grace is how long a module must be gone from the tree before what it has registered goes.
+	Grace time.Duration
 	// Serving is called once the server answers.
 	Serving func()
 	Log     zerolog.Logger
@@ -101,6 +103,7 @@ type Manager struct {
 	published []byte // the bundle that all objects have
 	known     map[string]string
 	attempt   int
+	away      map[string]time.Time // modules that are not in the tree, with when they go
 }
 
 const (
@@ -266,6 +269,11 @@ func (m *Manager) Run(ctx context.Context) {
 			m.ready.Store(true) // nobody asks
 			if swept = m.sweep(*leads); !swept {
 				next = m.again(m.o.Now())
+			}
+		}
+		for _, at := range m.away {
+			if at.After(m.o.Now()) && at.Before(next) {
+				next = at
 			}
 		}
 		timer := time.NewTimer(max(next.Sub(m.o.Now()), leastPause))
