@@ -138,6 +138,7 @@ func (s *stream) catchUp(v *view) error {
 func (s *stream) report(err error) {
 	s.mu.Lock()
 	var tell []*subscription
+	s.served = s.served && err != nil
 	if err != nil || s.failed != nil {
 		s.failed = err
 		for _, v := range s.views {
@@ -161,7 +162,12 @@ func (s *stream) broken(err error, verb string) {
 		return // stopped; or the next list puts it right
 	case apierrors.IsNotFound(err):
 		s.m.suspect(s)
-		return
+		s.mu.Lock()
+		served := s.served
+		s.mu.Unlock()
+		if !served {
+			return // discovery will tell, or the next try puts it right
+		}
 	}
 	s.report(s.m.o.Client.Explain(err, verb, s.mapping, s.key.namespace))
 }

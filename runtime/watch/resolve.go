@@ -171,7 +171,11 @@ func (m *Manager) keepServed(r *resolver, suspects []*stream, answers map[string
 		a.mapping.Metadata = s.mapping.Metadata
 		if unserved || a.mapping != s.mapping {
 			tell = append(tell, m.unserve(r, s)...)
+			continue
 		}
+		s.mu.Lock()
+		s.served = true
+		s.mu.Unlock()
 	}
 	return tell
 }

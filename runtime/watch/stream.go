@@ -45,6 +45,7 @@ type stream struct {
 	cut      context.CancelFunc
 	position uint64 // version up to which the stream has come
 	failed   error
+	served   bool // discovery says so, though a list or watch has answered 404
 	// dead are objects that our own writes have deleted, and whose deletion the watch has yet to bring.
 	dead map[objectKey]bool
 }

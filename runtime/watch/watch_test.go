@@ -188,6 +188,20 @@ func TestForbiddenKeepsTrying(t *testing.T) {
 	f.nothing()
 }
 
+// A list that is not found, of a kind that discovery serves, is told of: an API server behind another one answers so.
+func TestAListThatIsNotFoundIsToldOf(t *testing.T) {
+	f := newFixture(t)
+	f.api.NoStreaming()
+	f.api.Deny("list configmaps", 404)
+	f.manager.Start(configMaps("w"))
+	f.mustFail("w", "cannot list ConfigMap: the server could not find the requested resource")
+	f.api.Deny("list configmaps", 0)
+	f.await("w failed <nil>", "w synced served=true")
+	f.api.Put(configMap("a", "x", "1"))
+	f.await(`w added a/x "1"`)
+	f.nothing()
+}
+
 func TestSharesStreams(t *testing.T) {
 	f := newFixture(t)
 	f.api.NoStreaming()
