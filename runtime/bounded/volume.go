@@ -3,6 +3,7 @@ package bounded
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -20,7 +21,7 @@ func Volume(dir string, limit int64, names ...string) (map[string][]byte, error)
 	}
 	files := map[string][]byte{}
 	for _, name := range names {
-		data, err := readFile(filepath.Join(now, name), limit)
+		data, err := File(filepath.Join(now, name), limit)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
@@ -29,19 +30,27 @@ func Volume(dir string, limit int64, names ...string) (map[string][]byte, error)
 	return files, nil
 }
 
-func readFile(path string, limit int64) ([]byte, error) {
+// File reads a regular file of at most so many bytes: to open a pipe may take for ever. An error does not name the file.
+func File(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
-	switch {
-	case os.IsNotExist(err):
+	if os.IsNotExist(err) {
 		return nil, errors.New("it is not there")
+	}
+	var data []byte
+	if err == nil && info.Mode().IsRegular() {
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			defer f.Close()
+			data, err = io.ReadAll(io.LimitReader(f, limit+1))
+		}
+	}
+	switch {
 	case err != nil:
 		return nil, errors.New("it cannot be read")
-	case info.Size() > limit:
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case int64(len(data)) > limit:
 		return nil, fmt.Errorf("it is larger than %d bytes", limit)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, errors.New("it cannot be read")
 	}
 	return data, nil
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -128,13 +127,13 @@ func (a *Authorities) get() (*x509.CertPool, error) {
 		return a.pool, nil
 	}
 	a.read = time.Now()
-	data, err := os.ReadFile(a.file)
+	data, err := bounded.File(a.file, bounded.MaxPEM)
 	pool := x509.NewCertPool()
 	switch {
 	case err == nil && pool.AppendCertsFromPEM(data):
 		a.pool = pool
 	case a.pool == nil && err != nil:
-		return nil, fmt.Errorf("%s %s cannot be read", a.flag, a.file)
+		return nil, fmt.Errorf("%s %s: %w", a.flag, a.file, err)
 	case a.pool == nil:
 		return nil, fmt.Errorf("%s %s holds no certificate in PEM", a.flag, a.file)
 	}

@@ -7,11 +7,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // writeCert puts a certificate of that name into a folder.
@@ -89,7 +92,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 func TestAuthoritiesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tls.crt")
-	if _, err := OpenAuthorities(file, "--ca"); err == nil || err.Error() != "--ca "+file+" cannot be read" {
+	if _, err := OpenAuthorities(file, "--ca"); err == nil || err.Error() != "--ca "+file+": it is not there" {
 		t.Errorf("no file: %v", err)
 	}
 	if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
@@ -110,11 +113,21 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 	if err != nil || two.Equal(one) {
 		t.Errorf("a new file: %v", err)
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.read = a.read.Add(-reread)
-	if still, err := a.get(); err != nil || !still.Equal(two) {
-		t.Errorf("a broken file: %v", err)
+	for what, put := range map[string]func() error{
+		"an empty file": func() error { return os.WriteFile(file, nil, 0o600) },
+		"a large file": func() error {
+			writeCert(t, dir, "three.example")
+			return os.Truncate(file, bounded.MaxPEM+1)
+		},
+		"a folder": func() error { return os.Mkdir(file, 0o700) },
+		"a pipe":   func() error { return pipe(file) }, // nobody writes: to open it takes for ever
+	} {
+		if err := errors.Join(os.Remove(file), put()); err != nil {
+			t.Fatal(err)
+		}
+		a.read = a.read.Add(-reread)
+		if still, err := a.get(); err != nil || !still.Equal(two) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
