@@ -80,10 +80,13 @@ const (
 func (k SecretKey) OpenSeal(ctx context.Context, now time.Time, lead bool) (warning string, err error) {
 	k.Use = sealUse
 	key, notes, err := k.Read(ctx)
-	if err != nil || key == nil && !lead {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if key == nil {
+	case key == nil && !lead:
+		k.Client.seal.None()
+		return "", nil
+	case key == nil:
 		if warning, err = k.makeSeal(ctx, now); err == nil {
 			key, notes, err = k.Read(ctx)
 		}

@@ -32,6 +32,7 @@ type Seal struct {
 type sealKey struct {
 	secret   []byte
 	unsigned time.Time // marks without a signature count until then; zero: they never do
+	none     bool      // the instance has no key yet
 }
 
 // NewSeal makes a seal that believes no mark before it has its key.
@@ -42,7 +43,15 @@ func NewSeal(now func() time.Time) *Seal {
 }
 
 // Use gives the seal its key. Marks that an earlier version has made, or an earlier key, count until unsigned.
-func (s *Seal) Use(secret []byte, unsigned time.Time) { s.key.Store(&sealKey{secret, unsigned}) }
+func (s *Seal) Use(secret []byte, unsigned time.Time) {
+	s.key.Store(&sealKey{secret: secret, unsigned: unsigned})
+}
+
+// None notes that the instance has no key yet: no process of this version has led.
+func (s *Seal) None() { s.key.Store(&sealKey{none: true}) }
+
+// Known says whether it is known which key the instance has, if any.
+func (s *Seal) Known() bool { return s.Ready() || s.key.Load().none }
 
 // Ready says whether the seal has its key.
 func (s *Seal) Ready() bool { return s == nil || len(s.key.Load().secret) > 0 }
@@ -96,6 +105,11 @@ func (s *Seal) SignName(ref Ref, claim ...string) string {
 // SignsName says whether a signature is that of [Seal.SignName].
 func (s *Seal) SignsName(signature string, ref Ref, claim ...string) bool {
 	return s == nil || s.is(signature, ref, append([]string{"name"}, claim...))
+}
+
+// Vouches says what SignsName does, and believes everybody while the instance has no key.
+func (s *Seal) Vouches(signature string, ref Ref, claim ...string) bool {
+	return s.SignsName(signature, ref, claim...) || s.key.Load().none
 }
 
 // TakesUnsigned says that marks without a signature count now, for they are signed at the next look.

@@ -11,7 +11,7 @@ func (s *Server) precheck(r *http.Request, to *route) (proof, error) {
 	if to.secret == nil {
 		return proof{}, nil
 	}
-	p, ok := proofOf(to.decl, r.Header, time.Now())
+	p, ok := proofOf(to.decl, r, time.Now())
 	if !ok {
 		return p, s.unsigned(r, to)
 	}
@@ -29,7 +29,7 @@ func (s *Server) check(r *http.Request, to *route, p proof, body []byte) (*reque
 		return nil, nil
 	}
 	sum, err := s.fits(r, to, p, body)
-	if err != nil {
+	if err != nil || p.handed { // whoever sends a token may send the same again
 		return nil, err
 	}
 	now := time.Now()

@@ -3,6 +3,7 @@ package httpserver
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,12 @@ import (
 // forwardedHeader says, of a request, which process it was handed to, by its name in the Lease: no
 // other one works on it, and none hands it on. Of an answer it says that no hook has given it.
 const forwardedHeader = "Starling-Forwarded"
+
+// tokenHeader, of a request that was handed on, shows that its sender knows the token, which nobody else learns so.
+const tokenHeader = "Starling-Token-Proof"
+
+// secretHeaders may hold secrets, and hooks do not see them. Once a request is checked nobody needs them.
+var secretHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token"}
 
 // The values that an answer has of it.
 const (
@@ -71,7 +78,7 @@ func NewForwarder(ln *Listener) *Forwarder {
 // Close ends connections that wait for more.
 func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 
-// Forward returns what another process answers. It checks the request as this one has.
+// Forward returns what another process answers. It checks the request, too: of a token it gets a proof.
 func (f *Forwarder) Forward(ctx context.Context, to Peer, in Incoming) (builtins.Response, error) {
 	resp, err := f.client.Do(forwarded(ctx, f.scheme, to, in))
 	if about := (*url.Error)(nil); errors.As(err, &about) {
@@ -89,6 +96,9 @@ func (f *Forwarder) Forward(ctx context.Context, to Peer, in Incoming) (builtins
 	case saysElsewhere:
 		return builtins.Response{}, fmt.Errorf("%w: %s", ErrAway, bytes.TrimSpace(body))
 	case saysRefused:
+		if resp.StatusCode == http.StatusUnauthorized && in.token != "" { // an older version does not know the proof
+			return builtins.Response{}, fmt.Errorf("%w: it refuses what this process has checked", ErrAway)
+		}
 		if resp.StatusCode == http.StatusNotFound && in.Hook != "" { // its tree is older, or newer
 			return builtins.Response{}, &refusal{http.StatusServiceUnavailable, "this path is not served now, try again later", tryAgain}
 		}
@@ -122,6 +132,16 @@ func forwarded(ctx context.Context, scheme string, to Peer, in Incoming) *http.R
 		header.Set("User-Agent", "") // else there is one of Go
 	}
 	header.Set(forwardedHeader, to.Name)
+	header.Del(tokenHeader)
+	if in.Hook != "" { // else the other one checks it
+		for _, name := range secretHeaders {
+			header.Del(name)
+		}
+	}
+	if in.token != "" {
+		sum := proof{before: handedOn(to.Name, came)}.sum(in.Body, []byte(in.token))
+		header.Set(tokenHeader, base64.StdEncoding.EncodeToString(sum))
+	}
 	out := &http.Request{
 		Method: came.Method, Host: came.Host, Header: header,
 		URL:           &url.URL{Scheme: scheme, Host: to.Address, Path: came.URL.Path, RawPath: came.URL.RawPath, RawQuery: came.URL.RawQuery},
@@ -131,4 +151,10 @@ func forwarded(ctx context.Context, scheme string, to Peer, in Incoming) *http.R
 		out.Body = http.NoBody
 	}
 	return out.WithContext(ctx)
+}
+
+// handedOn is what the proof of a token is about, beside the body: nobody can use it for another request, or with
+// another process.
+func handedOn(to string, r *http.Request) string {
+	return strings.Join([]string{"starling", to, r.Method, r.URL.EscapedPath(), r.URL.RawQuery, ""}, "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -98,6 +99,67 @@ func TestForwardedRequestsAreChecked(t *testing.T) {
 	resp, text := stands.do("POST", "/github", "{}", "X-Hub-Signature-256", "sha256="+hex.EncodeToString(sum("{}", token)))
 	if resp.StatusCode != 401 || !strings.Contains(text, "the signature is missing, wrong or too old") || len(leads.asked) > 0 {
 		t.Errorf("got %d %s, and the hook has seen %d", resp.StatusCode, text, len(leads.asked))
+	}
+}
+
+// A token goes no further than to the process that has checked it: the next one gets a proof, for this request alone.
+func TestTokensAreNotForwarded(t *testing.T) {
+	for _, kind := range []struct {
+		signature     builtins.Signature
+		header, value string
+	}{
+		{builtins.SignatureBearer, "Authorization", "Bearer " + token}, {builtins.SignatureGitLab, "X-Gitlab-Token", token}, {"", "Authorization", "Bearer " + token},
+	} {
+		bindings := func() []*builtins.ReceiveBinding {
+			b := &builtins.ReceiveBinding{Path: "/a b", Signature: kind.signature, Once: time.Hour}
+			if kind.signature != "" {
+				b.Secret = ref("token")
+			}
+			return []*builtins.ReceiveBinding{b, {Path: "/other", Signature: kind.signature, Secret: b.Secret}}
+		}
+		leads, stands := two(t, [2]string{}, bindings)
+		var seen *http.Request
+		handler := leads.s.http.Handler
+		leads.s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen = r.Clone(context.Background())
+			handler.ServeHTTP(w, r)
+		})
+		for range 2 { // the same once more is another request
+			if resp, text := stands.do("POST", "/a%20b?", "{}", kind.header, kind.value, "Cookie", "x="+token); resp.StatusCode != 200 || text != "" {
+				t.Errorf("%s: %d %s", kind.signature, resp.StatusCode, text)
+			}
+		}
+		if text := fmt.Sprint(seen.Header); len(leads.asked) != 2 || strings.Contains(text, token) {
+			t.Errorf("%s: the hook has seen %d, headers %s", kind.signature, len(leads.asked), text)
+		}
+		if kind.signature == "" {
+			continue
+		}
+		if text := fmt.Sprint(leads.asked[0].Received.Headers); strings.Contains(text, "proof") {
+			t.Errorf("%s: the hook sees %s", kind.signature, text)
+		}
+		proof, to := seen.Header.Get(tokenHeader), seen.Header.Get(forwardedHeader)
+		for what, r := range map[string][]string{
+			"another body": {"POST", "/a%20b", "{1}", to, proof}, "another path": {"POST", "/other", "{}", to, proof}, "another query": {"POST", "/a%20b?x", "{}", to, proof},
+			"a broken proof": {"POST", "/a%20b", "{}", to, "%"}, "no process": {"POST", "/a%20b", "{}", "", proof},
+		} {
+			headers := []string{tokenHeader, r[4]}
+			if r[3] != "" {
+				headers = append(headers, forwardedHeader, r[3])
+			}
+			if resp, _ := leads.do(r[0], r[1], r[2], headers...); resp.StatusCode != 401 {
+				t.Errorf("%s, %s: %d", kind.signature, what, resp.StatusCode)
+			}
+		}
+		leads.name = "a_2"
+		if resp, _ := leads.do("POST", "/a%20b", "{}", tokenHeader, proof, forwardedHeader, "a_2"); resp.StatusCode != 401 {
+			t.Errorf("%s, to another process: %d", kind.signature, resp.StatusCode)
+		}
+		leads, stands = two(t, [2]string{}, bindings)
+		leads.secret = "another one" // or an older version, which asks for the token
+		if resp, _ := stands.do("POST", "/a%20b", "{}", kind.header, kind.value); resp.StatusCode != 503 {
+			t.Errorf("%s, which the other process refuses: %d", kind.signature, resp.StatusCode)
+		}
 	}
 }
 

@@ -54,6 +54,8 @@ type Incoming struct {
 	// HTTP is the request as it came, and Body what was read of it.
 	HTTP *http.Request
 	Body []byte
+	// token is a secret that the headers of HTTP hold, as it was checked.
+	token string
 }
 
 // Options configures a [Server]. All fields are required.
@@ -304,7 +306,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 		hold.Release()
 		return nil, err
 	}
-	return s.answer(Incoming{Hook: to.hook, Request: Received(r, body).Request(to.binding), HTTP: r, Body: body}, func(ok bool) {
+	return s.answer(Incoming{Hook: to.hook, Request: Received(r, body).Request(to.binding), HTTP: r, Body: body, token: proof.token}, func(ok bool) {
 		to.taken.end(mark, ok)
 		hold.Release()
 	})
@@ -374,7 +376,7 @@ func (s *Server) refusalOf(to *route, err error) *refusal {
 }
 
 // hiddenHeaders are what a hook does not see: secrets, and what net/http takes out of a request.
-var hiddenHeaders = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Gitlab-Token", forwardedHeader, "Host", "Transfer-Encoding", "Trailer"}
+var hiddenHeaders = append([]string{forwardedHeader, tokenHeader, "Host", "Transfer-Encoding", "Trailer"}, secretHeaders[:]...)
 
 // Received is the request as the hook sees it.
 func Received(r *http.Request, body []byte) *builtins.Received {
@@ -383,7 +385,7 @@ func Received(r *http.Request, body []byte) *builtins.Received {
 		out.Query[name] = values[0]
 	}
 	for name, values := range r.Header {
-		if !slices.Contains(hiddenHeaders[:], name) {
+		if !slices.Contains(hiddenHeaders, name) {
 			out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 		}
 	}

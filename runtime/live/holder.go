@@ -117,6 +117,8 @@ type holding struct {
 	role role
 	seen bool   // the Lease was
 	name string // of the process that holds it; "": nobody does
+	// forged: the key of the instance has not signed the name. Anybody may have written it.
+	forged bool
 }
 
 func newHolder() *holder { return &holder{moved: make(chan struct{})} }
@@ -148,4 +150,6 @@ func (h *holder) stands() bool {
 func (h *holder) becomes(r role) { h.move(func(is *holding) { is.role = r }) }
 
 // sees notes who holds the Lease.
-func (h *holder) sees(name string) { h.move(func(is *holding) { is.seen, is.name = true, name }) }
+func (h *holder) sees(name string, signed bool) {
+	h.move(func(is *holding) { is.seen, is.name, is.forged = true, name, name != "" && !signed })
+}

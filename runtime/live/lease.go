@@ -29,8 +29,11 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
 	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-		Client:     &seenLeases{&markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, trees: d.trees}, d.sight, d.o.Lease.Retry, d.hearOf},
+		LeaseMeta: metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
+		Client: &seenLeases{
+			LeasesGetter: &markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, trees: d.trees, seal: d.leaseSeal()},
+			sight:        d.sight, retry: d.o.Lease.Retry, heard: d.hearOf,
+		},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
 	}

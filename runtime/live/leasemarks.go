@@ -221,6 +221,7 @@ type markedLeases struct {
 	coordination.LeasesGetter
 	marks *Marks
 	trees *trees
+	seal  leaseSeal
 	own   string // the name of this process as a holder
 	// met is set by a look at the Lease, until the next write of it: what it has carried then.
 	met *metMarks
@@ -242,12 +243,15 @@ type markedLease struct {
 
 // Get reads the Lease.
 func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if err := l.of.seal.know(ctx); err != nil {
+		return nil, err
+	}
 	lease, err := l.LeaseInterface.Get(ctx, name, o)
 	switch {
 	case err == nil:
-		l.of.met = &metMarks{text: lease.Annotations[marksAnnotation]}
-		if holder := lease.Spec.HolderIdentity; holder != nil {
-			l.of.met.holder = *holder
+		l.of.met = &metMarks{lease.Annotations[marksAnnotation], holderOf(lease)}
+		if l.of.met.holder != l.of.own { // people may take marks out of ours
+			l.of.met.text = l.of.seal.marks(lease)
 		}
 	case apierrors.IsNotFound(err):
 		l.of.met = nil
@@ -287,6 +291,7 @@ func (l *markedLease) write(lease *coordinationv1.Lease, takesOver bool, send fu
 	if text := l.of.marks.carry(); text != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)
 	}
+	l.of.seal.sign(lease)
 	led := lease.Annotations[treeAnnotation]
 	lease, err := send(lease)
 	switch {

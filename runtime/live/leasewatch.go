@@ -174,13 +174,13 @@ func (d *Driver) lookAtLease() {
 	if lease != nil {
 		d.hearOf(lease)
 	}
-	d.holder.sees(holderOf(lease))
+	d.holder.sees(holderOf(lease), lease == nil || d.leaseSeal().named(lease))
 	d.sight.sees(lease, true)
 }
 
 // hearOf takes in what the process that leads says in the Lease.
 func (d *Driver) hearOf(lease *coordinationv1.Lease) {
-	d.marks.hear(lease.Annotations[marksAnnotation], d.identity)
+	d.marks.hear(d.leaseSeal().marks(lease), d.identity)
 	if holderOf(lease) != d.identity { // else it is what this process has written as it took over
 		d.trees.compares(lease)
 	}

@@ -90,6 +90,9 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	if is.name == "" || is.name == d.identity || strings.HasSuffix(is.name, "_"+takesNone) {
 		return response, true, fmt.Errorf("%w: nobody who takes requests holds it yet", httpserver.ErrAway)
 	}
+	if is.forged {
+		return response, true, fmt.Errorf("%w: the key of this instance has not signed the lease", httpserver.ErrAway)
+	}
 	_, at := addressesOf(is.name)
 	to := httpserver.Peer{Name: is.name, Address: at}
 	ctx, end := context.WithDeadline(ctx, late)

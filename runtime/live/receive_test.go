@@ -133,7 +133,7 @@ func TestRequestsWaitForAProcessThatBegins(t *testing.T) {
 	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
 	taken := make(chan struct{})
 	f.answered = func(r *http.Request, _ *http.Response) {
-		if strings.HasSuffix(r.URL.Path, "/secrets") { // what was kept: no hook begins before
+		if strings.HasSuffix(r.URL.Path, "/secrets") && strings.Contains(r.URL.RawQuery, "kept") { // what was kept: no hook begins before
 			select {
 			case <-taken:
 			case <-r.Context().Done():

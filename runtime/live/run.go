@@ -255,6 +255,11 @@ func (d *Driver) readStart() (engine.Start, error) {
 	return start, nil
 }
 
+// leaseSeal signs the Lease, and says whether another process has.
+func (d *Driver) leaseSeal() leaseSeal {
+	return leaseSeal{d.o.Client.Seal(), func(ctx context.Context) error { return d.openSeal(ctx, false) }}
+}
+
 // awaitSeal waits for the key that the process which leads makes: reviews look at marks, too.
 func (d *Driver) awaitSeal() {
 	for {

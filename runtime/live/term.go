@@ -140,7 +140,7 @@ func (d *Driver) stepDown() {
 	d.metrics.leader.Set(0)
 	d.started.Store(false)
 	if is, _ := d.holder.now(); is.role >= takesOver {
-		d.holder.sees(d.identity) // until another one is seen
+		d.holder.sees(d.identity, true) // until another one is seen
 	}
 	d.holder.becomes(waits)
 	d.handOver(engine.New(d.o.engine()))

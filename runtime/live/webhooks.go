@@ -67,7 +67,7 @@ func (d *Driver) tellOfTakeover(definition effect.Ref, from string) {
 // leader is where the process that leads answers the API server, while this one stands by.
 func (d *Driver) leader() string {
 	is, _ := d.holder.now()
-	if is.role != waits {
+	if is.role != waits || is.forged {
 		return ""
 	}
 	if at, _ := addressesOf(is.name); at != d.webhooksAt {
