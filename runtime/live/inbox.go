@@ -208,6 +208,9 @@ func (e *entry) add(events []builtins.Event) {
 		case waits:
 			ev.Same = ev.Same && before.Same // what changed before has still to be told
 			ev.Wakes = before.Wakes.And(ev.Wakes)
+			if before.Old != nil { // of all that has changed since
+				ev.Old = before.Old
+			}
 			if before.Cause.Compare(ev.Cause) > 0 {
 				ev.Cause = before.Cause
 			}

@@ -28,6 +28,9 @@ func taken(b *inbox) string {
 			text = changed.ID
 			for _, ev := range changed.Events {
 				text += fmt.Sprintf(" %s:%s:%s", ev.Type, ev.Name, ev.Result)
+				if ev.Old != nil {
+					text += ":after " + ev.Old.String()
+				}
 				if ev.Same {
 					text += ":same"
 				}
@@ -53,6 +56,11 @@ func TestWhatWaitsForTheEngineIsJoined(t *testing.T) {
 		ev.Wakes = effect.WakesKeys(keys...)
 		return ev
 	}
+	old := func(version int) builtins.Event {
+		ev := event("modified", "x", version)
+		ev.Old = starlark.MakeInt(version - 1)
+		return ev
+	}
 	for name, c := range map[string]struct {
 		puts []func(*inbox)
 		want string
@@ -62,6 +70,7 @@ func TestWhatWaitsForTheEngineIsJoined(t *testing.T) {
 		"an object again":    {[]func(*inbox){change("w", event("added", "x", 1), event("deleted", "x", 1)), change("w", event("added", "x", 2))}, "w deleted:x:1 added:x:2"},
 		"marks alone":        {[]func(*inbox){change("w", event("modified", "x", 2)), change("w", same)}, "w modified:x:3"},
 		"marks at first":     {[]func(*inbox){change("w", same), change("w", same)}, "w modified:x:3:same"},
+		"what was before":    {[]func(*inbox){change("w", old(2)), change("w", old(3)), change("w", same), change("w", old(4))}, "w modified:x:4:after 1"},
 		"a move":             {[]func(*inbox){change("w", wakes(1, "a", "b")), change("w", wakes(2, "b", "c"))}, "w modified:x:2:a+b+c"},
 		"a move to all":      {[]func(*inbox){change("w", wakes(1, "a")), change("w", event("modified", "x", 2)), change("w", wakes(3, "b"))}, "w modified:x:3"},
 		"other watches":      {[]func(*inbox){change("w", event("added", "x", 1)), change("v", event("added", "y", 1)), change("w", event("added", "z", 2))}, "w added:x:1 added:z:2, v added:y:1"},
