@@ -25,6 +25,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/httplimit"
 	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
@@ -187,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 		serve("http server on "+s.Addr(), s.web, s.webLn)
 		servers = append(servers, s.web)
 	}
-	serve("admin socket "+s.sock.path, s.admin, s.sock)
+	serve("admin socket "+s.sock.path, s.admin, httplimit.Listener(s.sock, httplimit.MostConnections))
 
 	var err error
 	select {
@@ -219,8 +220,8 @@ func (s *Server) Close() {
 	})
 }
 
-// Listen opens a TCP address that a flag of that name gives, with errors that say what
-// to do.
+// Listen opens a TCP address that a flag of that name gives, for a bounded number of connections, with errors that
+// say what to do.
 func Listen(addr, flag string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, fmt.Errorf("cannot listen on %q: not an address; give %s HOST:PORT, as 127.0.0.1:8080", addr, flag)
@@ -228,7 +229,7 @@ func Listen(addr, flag string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	switch {
 	case err == nil:
-		return ln, nil
+		return httplimit.Listener(ln, httplimit.MostConnections), nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("cannot listen on %s: port in use; choose another with %s", addr, flag)
 	case errors.Is(err, syscall.EACCES):

@@ -143,6 +143,18 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// The connections of a port are bounded, see package httplimit.
+func TestConnectionsAreBounded(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if typ := fmt.Sprintf("%T", ln); typ != "*httplimit.listener" {
+		t.Errorf("connections to %s are not bounded", typ)
+	}
+}
+
 func TestStatusOverSocket(t *testing.T) {
 	o := options(t)
 	want := status.Status{Leader: true, Modules: []status.Module{{Name: "hello", Reason: "because"}}}

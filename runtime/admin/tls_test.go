@@ -58,7 +58,7 @@ func TestMetricsOverTLS(t *testing.T) {
 		t.Errorf("no certificate: %v", err)
 	}
 	o.CertDir, _ = issue(t)
-	if _, err := New(o); err == nil || err.Error() != "--metrics-client-ca ca.crt cannot be read" {
+	if _, err := New(o); err == nil || err.Error() != "--metrics-client-ca ca.crt: it is not there" {
 		t.Errorf("no authorities: %v", err)
 	}
 	of, known := issue(t)

@@ -5,7 +5,6 @@ import (
 	"net"
 
 	"github.com/starling-operator/starling/runtime/admin"
-	"github.com/starling-operator/starling/runtime/httplimit"
 	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
 
@@ -18,20 +17,19 @@ type Listener struct {
 // Listen opens the address for a [Server]. With certs, a folder that holds tls.crt and
 // tls.key, as a volume of a Secret does, it speaks TLS; the files may change.
 func Listen(address, certs string) (*Listener, error) {
-	if certs == "" {
-		ln, err := admin.Listen(address, "--receive-address")
-		if err != nil {
+	var pair *tlsfiles.Pair
+	if certs != "" {
+		var err error
+		if pair, err = tlsfiles.OpenPair(certs, "--receive-certs"); err != nil {
 			return nil, err
 		}
-		return &Listener{Listener: httplimit.Listener(ln, httplimit.MostConnections)}, nil
-	}
-	pair, err := tlsfiles.OpenPair(certs, "--receive-certs")
-	if err != nil {
-		return nil, err
 	}
 	ln, err := admin.Listen(address, "--receive-address")
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{tls.NewListener(httplimit.Listener(ln, httplimit.MostConnections), pair.Config()), pair}, nil
+	if pair != nil {
+		ln = tls.NewListener(ln, pair.Config())
+	}
+	return &Listener{ln, pair}, nil
 }
