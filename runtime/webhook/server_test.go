@@ -430,7 +430,7 @@ func TestClientsShowACertificate(t *testing.T) {
 	})
 	s.stop()
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if _, err := tlsfiles.OpenAuthorities(file, clientsFlag); err == nil || err.Error() != "--webhook-client-ca "+file+" cannot be read" {
+	if _, err := tlsfiles.OpenAuthorities(file, clientsFlag); err == nil || err.Error() != "--webhook-client-ca "+file+": it is not there" {
 		t.Error(err)
 	}
 	issue := func() (authority []byte, client tls.Certificate) {
