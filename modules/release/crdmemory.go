@@ -133,8 +133,11 @@ func (c *crdMemory) yielded() map[string]*crd {
 	return out
 }
 
-// forget notes that a module has no definitions any more.
-func (c *crdMemory) forget(module string) {
+// forget notes that a module has no definitions any more. Nothing is kept of modules that are not there.
+func (c *crdMemory) forget(module string, there func(module string) bool) {
 	c.keep(module, nil)
 	c.keep(ofChart(module), nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.names, func(whose string, _ map[string]bool) bool { return !there(moduleOf(whose)) })
 }

@@ -66,3 +66,10 @@ func (w *World) due() time.Time {
 	}
 	return workloads.Earlier(w.wakeAt, w.moving.Next())
 }
+
+// collect has the cluster do what its own controllers would.
+func (w *World) collect() bool {
+	w.store.As("garbage collection")
+	defer w.store.As("")
+	return w.store.Settle()
+}

@@ -337,13 +337,6 @@ func (w *World) step(ctx context.Context) (done bool, err error) {
 	return !w.collect() && !w.move(), nil
 }
 
-// collect has the cluster do what its own controllers would.
-func (w *World) collect() bool {
-	w.store.As("garbage collection")
-	defer w.store.As("")
-	return w.store.Settle()
-}
-
 // Advance moves the clock on, and fires what falls due on the way, in order. It settles
 // at each such time.
 func (w *World) Advance(ctx context.Context, d time.Duration) error {
