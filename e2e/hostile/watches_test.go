@@ -40,7 +40,7 @@ func small(n int) string {
 }
 
 // Objects with many keys take many times their size in a watch without a filter: it is
-// stopped before they take the process with them.
+// stopped before they take the process with them. With for_each those that have no room fail alone.
 func TestLargeSnapshots(t *testing.T) {
 	data := map[string]string{}
 	for i := range 45_000 {
@@ -64,12 +64,31 @@ func TestLargeSnapshots(t *testing.T) {
 		says += "180 MiB that one watch may hold" // a fifth of 88 % of the cgroup's
 	}
 	by := attack{name: "large-snapshot", says: []string{says}, files: map[string]string{"hooks/a.star": watchAll("labels = {}")}}
+	each := attack{name: "large-each", says: []string{"more than a quarter of the "}, files: map[string]string{
+		"module.star": "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"])])\n",
+		"hooks/a.star": "def run(ctx):\n    o = ctx.object\n    k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"seen-\" + o.metadata.name}, \"data\": {\"by\": o.data[\"by\"]}})\n\n" +
+			"hook(run, for_each = \"all\", on = [k8s.watch(\"v1\", \"ConfigMap\", name = \"all\", namespaces = [\"$NS\"], object_names = [\"large-%d\" % i for i in range(33)] + [\"small\"])])\n"}}
 	a.write(by.tree())
 	a.waitSays(by)
+	a.write(each.tree())
+	a.waitSays(each)
+	seen := func(by string) {
+		shared.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: small, namespace: %s}, data: {by: %s}}\n", a.ns, by))
+		a.eventually("a small object has its run", func() error {
+			cm, err := shared.Client.CoreV1().ConfigMaps(a.ns).Get(t.Context(), "seen-small", metav1.GetOptions{})
+			if err == nil && cm.Data["by"] != by {
+				err = fmt.Errorf("it is seen by %s", cm.Data["by"])
+			}
+			return err
+		})
+	}
+	seen("one")
 	beats.end()
 	a.stop()
 	a.start()
 	a.waitBeat()
 	a.waitSays(by)
+	a.waitSays(each)
+	seen("another")
 	a.stop()
 }

@@ -47,6 +47,41 @@ func (s *stream) hold(v *view, more int64) error {
 	return nil
 }
 
+// crowded has an object of [Spec].Each that is larger than a quarter of what is free count as one that the filter fails
+// on: however many large ones there are, they leave room for others. Called with s.mu held.
+func (s *stream) crowded(v *view, key objectKey, out *outcome) {
+	_, before := v.find(key)
+	free := max(min(s.m.o.Held/2-v.held, s.m.o.Held-s.m.held.Load()), 0)
+	if !v.each || !out.keep || out.size <= max(free/4, before.weight()) {
+		return
+	}
+	*out = outcome{marks: out.marks, version: out.version, err: fmt.Errorf(
+		"it takes %d KiB of memory, more than a quarter of the %d KiB that are free for its watch; keep less of each %s with filter=; tried again every %s",
+		out.size>>10, free>>10, s.key.kind, tryAgain)}
+	s.later(v)
+}
+
+// later has a view listed again.
+func (s *stream) later(v *view) {
+	if v.later {
+		return
+	}
+	v.later = true
+	s.m.wg.Go(func() {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(tryAgain):
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		v.over, v.later = nil, false
+		if len(v.subs) > 0 {
+			s.listFor(v)
+		}
+	})
+}
+
 // recount counts the rows alone: a list that was under way has been taken in, or given up.
 func (s *stream) recount(v *view) error {
 	sum := int64(0)
@@ -62,6 +97,7 @@ func (s *stream) recount(v *view) error {
 func (s *stream) listedOne(v *view, key objectKey, out *outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.crowded(v, key, out)
 	more := out.size
 	if _, r := v.find(key); r != nil {
 		more -= r.weight()
@@ -84,19 +120,7 @@ func (s *stream) overfull(v *view, why error, tell []*subscription) []*subscript
 	for sub := range v.subs {
 		sub.unsynced(v)
 	}
-	s.m.wg.Go(func() {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-time.After(tryAgain):
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		v.over = nil
-		if len(v.subs) > 0 {
-			s.listFor(v)
-		}
-	})
+	s.later(v)
 	return s.showFilter(v, tell)
 }
 

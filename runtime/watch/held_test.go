@@ -167,3 +167,50 @@ func TestResultsThatKnowTheirSize(t *testing.T) {
 		t.Errorf("it counts as %d bytes", n)
 	}
 }
+
+// However many large objects a watch of for_each has, they leave room for others: what has none is told of alone, at the
+// first list or later.
+func TestLargeObjectsLeaveRoomForOthers(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, streaming := range []bool{true, false} {
+			t.Run(fmt.Sprintf("apart=%v, streamed=%v", apart, streaming), func(t *testing.T) {
+				f := newFixture(t)
+				if !streaming {
+					f.api.NoStreaming()
+				}
+				f.manager.Shutdown()
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: lane.Backoff{Factor: 1}})
+				t.Cleanup(f.manager.Shutdown)
+				large := strings.Repeat("x", 200<<10)
+				for i := range 9 {
+					f.api.Put(configMap("a", fmt.Sprint("large-", i), large))
+				}
+				f.api.Put(configMap("a", "small", "1"))
+				spec := Spec{ID: "each", APIVersion: "v1", Kind: "ConfigMap", Each: true}
+				if apart {
+					spec.Filter, spec.FilterID, spec.Apart = dataFilter, "all data", true
+				}
+				f.manager.Start(spec)
+				f.told("each failed the filter fails on ConfigMap a/large-2 (and on 6 more), and what has no result has no run before it has one: it takes 20")
+				f.told("each synced served=true")
+				f.api.Put(configMap("a", "small", "2"))
+				f.told("each modified a/small")
+				f.api.Put(configMap("a", "smaller", "1"))
+				f.told("each added a/smaller")
+				f.api.Put(configMap("a", "small", large)) // its last result stays
+				f.told("each failed")
+				f.api.Put(configMap("a", "smaller", "2"))
+				f.told("each modified a/smaller")
+				kept := 0
+				for _, e := range f.manager.Entries("each") {
+					if e.Result != nil && len(e.Result.String()) > len(large) {
+						kept++
+					}
+				}
+				if kept == 0 || kept > 4 {
+					t.Errorf("%d large ones are kept", kept)
+				}
+			})
+		}
+	}
+}

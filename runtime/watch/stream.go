@@ -336,6 +336,7 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 	if out == nil {
 		event, changed = v.remove(key, version, seen, own || behind)
 	} else {
+		s.crowded(v, key, out)
 		event, changed = v.put(key, version, *out, seen, own || behind)
 	}
 	if !behind && len(v.gone) > 0 {

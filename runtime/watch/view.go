@@ -55,6 +55,8 @@ type view struct {
 	full error // why that list is not kept
 	over error // why the view was stopped for what it holds, or nil
 
+	later bool // it is listed again after a while: something had no room
+
 	rows   []*row           // sorted
 	values []starlark.Value // those of rows; nil: not put together since they changed
 	index  index
