@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	kjson "sigs.k8s.io/json"
@@ -59,8 +60,8 @@ func parseConversion(body []byte) (uid string, r *builtins.Request, err error) {
 }
 
 // convert answers a conversion request. An error of the hook is said in the answer, too,
-// where the API server quotes it.
-func (s *server) convert(ctx context.Context, to route, body []byte) (result string, answer []byte, err error) {
+// where the API server quotes it: so whoever reads an object is told.
+func (s *server) convert(ctx context.Context, to route, module string, body []byte) (result string, answer []byte, err error) {
 	uid, request, err := parseConversion(body)
 	if err != nil {
 		return "", nil, err
@@ -68,7 +69,10 @@ func (s *server) convert(ctx context.Context, to route, body []byte) (result str
 	request.Binding = to.binding
 	out := conversionResponse{UID: uid, Result: answerState{Status: "Success"}}
 	result = "converted"
-	response, failed := s.answer(ctx, to.hook, request)
+	response, failed := builtins.Response{}, fmt.Errorf("nobody converts these objects: no hook of a module %q in the tree does; put the module back, or end the conversion with `starling detach`", module[1:])
+	if to.hook != "" {
+		response, failed = s.answer(ctx, to.hook, request)
+	}
 	if failed != nil {
 		result, out.Result = "error", answerState{Status: "Failure", Message: "starling: " + failed.Error()}
 	} else {

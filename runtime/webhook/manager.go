@@ -303,6 +303,13 @@ func (m *Manager) watch(bindings []bound) {
 	if slices.Equal(crds, m.converted) {
 		return
 	}
+	if m.led != nil {
+		for _, v := range m.watches.Snapshot(watchDefinitions) {
+			if is := v.(*object.Object).Map(); is["instance"] == m.o.Instance && !slices.Contains(crds, is["name"].(string)) {
+				m.o.Log.Warn().Msgf("webhooks: nobody converts %s %s any more, so its objects cannot be read but in their stored version: put the hook back, or end the conversion with `starling detach`", kindDefinition, is["name"])
+			}
+		}
+	}
 	m.converted = crds
 	m.watches.Stop(watchDefinitions)
 	m.mu.Lock()

@@ -420,7 +420,7 @@ func TestWebhooksFollowGenerations(t *testing.T) {
 	w := newWorld(t, map[string]string{"web/hooks/a.star": none})
 	putDefinition(w, map[string]any{"conversion": map[string]any{"strategy": "None"}})
 	putStale(w, "gone", "gone")
-	w.run()
+	w.run(func(o *Options) { o.Log = zerolog.New(&w.log) })
 	w.eventually("what was left is swept", w.hasNames())
 
 	use := func(files map[string]string) {
@@ -439,6 +439,13 @@ func TestWebhooksFollowGenerations(t *testing.T) {
 	w.eventually("a conversion has come", func() error {
 		if got := w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x"); !strings.Contains(fmt.Sprint(got), "clientConfig") {
 			return fmt.Errorf("it is %v", got)
+		}
+		return nil
+	})
+	use(map[string]string{"web/hooks/a.star": none})
+	w.eventually("it is said that it is nobody's now", func() error {
+		if !strings.Contains(w.log.String(), "nobody converts CustomResourceDefinition lamps.example.com.x any more") {
+			return fmt.Errorf("%s", w.log.String())
 		}
 		return nil
 	})

@@ -175,10 +175,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		to, known = s.elsewhere(r)
 	}
-	if !known {
+	if !known && !strings.HasPrefix(r.URL.Path, "/convert/") {
 		http.Error(w, "starling: no hook answers here; it may be gone, or not run yet", http.StatusNotFound)
 		return
 	}
+	to.convert = to.convert || !known // a definition still points here
 	if r.Method != http.MethodPost {
 		http.Error(w, "starling: the API server asks by POST", http.StatusMethodNotAllowed)
 		return
@@ -204,7 +205,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) // who hung up needs no answer
 	}
-	if to.leader == "" {
+	if known && to.leader == "" {
 		s.observe(Observation{Module: to.module, Hook: to.hook, Result: result, Took: time.Since(began)})
 	}
 }
@@ -247,7 +248,7 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 		body, err = s.forward(ctx, to, r, data)
 		return "", body, err
 	case to.convert:
-		result, body, err = s.convert(ctx, to, data)
+		result, body, err = s.convert(ctx, to, moduleOf(r), data)
 	default:
 		result, body, err = s.review(ctx, to, data)
 	}

@@ -208,6 +208,8 @@ func TestBrokenRequestsOverTLS(t *testing.T) {
 		{"/validate/web/a/v", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}}`, "has no uid", 400},
 		{"/validate/web/a/v", conversionBody, "no AdmissionReview", 400},
 		{"/validate/web/a/v", strings.Repeat(" ", maxReview+1), "larger than 8 MiB", 413},
+		{"/convert/gone/c/c", conversionBody, `"message":"starling: nobody converts these objects: no hook of a module \"gone\" in the tree does; put the module back, or end the conversion with`, 200},
+		{"/convert/", conversionBody, `"status":"Failure"`, 200},
 		{"/convert/web/c/c", reviewBody, "no ConversionReview", 400},
 		{"/convert/web/c/c", `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}`, "holds no request", 400},
 		{"/convert/web/c/c", `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "a"}}`, "no desiredAPIVersion", 400},
