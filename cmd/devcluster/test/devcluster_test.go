@@ -150,7 +150,15 @@ func TestCluster(t *testing.T) {
 	}
 	first.stop(syscall.SIGINT)
 
-	second := startCluster(t, "--kubeconfig", kubeconfig, "--dir", dir, "--nodes", "2")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(here, dir) // also of a path that hangs on the folder of the process
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := startCluster(t, "--kubeconfig", kubeconfig, "--dir", relative, "--nodes", "2")
 	if _, err := client(t, kubeconfig).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{}); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
