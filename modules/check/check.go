@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/stdlib"
 )
@@ -188,6 +190,10 @@ func (c *checker) definitions() {
 			}
 			for _, problem := range of.problems {
 				c.addAt(Error, "load", m.Name, f.Path, problem, "")
+			}
+			if len(of.sums) > 0 && !strings.Contains(f.Path, ".star:") { // what crd(…) declares stands in module.star
+				names := message.Cut(strings.Join(slices.Sorted(maps.Keys(of.sums)), ", "), 1000)
+				c.addAt(Note, "powers", m.Name, f.Path, "applies CustomResourceDefinition "+names+", by which all objects of that kind go", "")
 			}
 			for name, sum := range of.sums {
 				if other, ok := known[name]; !ok {
