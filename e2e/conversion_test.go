@@ -56,6 +56,8 @@ def renamed(old, new):
     def convert(o):
         d = dict(o)
         spec = d.get("spec", {})
+        if spec.get(old) == "none":
+            fail("a lamp without a color")
         if old in spec:
             spec[new] = spec.pop(old)
         return d
@@ -146,6 +148,29 @@ func TestConversion(t *testing.T) {
 			}
 			return nil
 		})
+	}
+
+	// One object that cannot be converted takes its kind from all who read it in another version, and from nobody else:
+	// the error names it, and the metric counts it.
+	bad := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": f.ns + ".example.com/v1beta1", "kind": "Lamp", "metadata": map[string]any{"name": "bad"}, "spec": map[string]any{"color": "none"},
+	}}
+	if _, err := f.lamps("v1beta1").Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.lamps("v1").List(t.Context(), metav1.ListOptions{})
+	if err == nil || !strings.Contains(err.Error(), "a lamp without a color: Lamp "+f.ns+"/bad cannot be converted from "+f.ns+".example.com/v1beta1 to "+f.ns+".example.com/v1") {
+		t.Errorf("a list with an object that cannot be converted: %v", err)
+	}
+	if _, page, err := f.http("/metrics"); err != nil || !strings.Contains(page, `",module="light",result="error"}`) {
+		t.Errorf("/metrics counts no conversion that has failed (%v)", err)
+	}
+	f.probe()
+	if err := f.lamps("v1beta1").Delete(t.Context(), "bad", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.lamps("v1").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
 	}
 
 	// crds/ says strategy None; a restart applies it again, and the conversion stays.
