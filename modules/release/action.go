@@ -252,6 +252,7 @@ func (s *session) labels(w want) map[string]string {
 		effect.ModuleLabel:   w.Module,
 		LabelInputs:          w.inputsLabel(),
 		LabelManifest:        w.Manifest,
+		LabelChart:           w.Chart,
 	}
 }
 

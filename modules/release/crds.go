@@ -165,6 +165,12 @@ func (m *Manager) bringCRD(ctx context.Context, c *crd) (wrote bool, err error) 
 		if ok && before.left == nil && before.sum == c.sum && live.UID == before.uid && live.Generation == before.generation {
 			return false, nil
 		}
+		if _, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " "); by == (definer{}) && sum != "" && sum != sumText(c.sum) {
+			if until := m.older(); until != "" {
+				m.o.Log.Info().Str("module", moduleOf(whose)).Str("crd", name).Msg("a definition of a newer module tree stays as it is until " + until)
+				return false, nil
+			}
+		}
 	}
 	next, wrote, err := m.applyCRD(ctx, c, live, by)
 	if err != nil {

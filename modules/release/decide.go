@@ -16,6 +16,8 @@ const (
 	LabelInputs = "starling.dev/inputs"
 	// LabelManifest is the digest of what the chart renders to.
 	LabelManifest = "starling.dev/manifest"
+	// LabelChart is the digest of the chart.
+	LabelChart = "starling.dev/chart"
 )
 
 // inputsLookup is in LabelInputs when the render looked up objects in the
@@ -68,8 +70,8 @@ type revision struct {
 // want is what the release should carry.
 type want struct {
 	Instance, Module string
-	// Inputs is the digest of the inputs.
-	Inputs string
+	// Inputs is the digest of the inputs, Chart that of the chart alone.
+	Inputs, Chart string
 	// Rendered says that Manifest and Lookups are known.
 	Rendered bool
 	// Manifest is the digest of the rendered chart.
@@ -166,4 +168,23 @@ func rendered(w want, next step, why string) (step, string) {
 		return stepRender, why
 	}
 	return next, why
+}
+
+// older says why a release of another chart stays as it is: a process with a newer module tree has made it.
+func (r *reconcile) older() error {
+	of := r.last.Labels[LabelChart]
+	if of == "" || of == r.want.Chart || owner(r.last.Labels, r.want.Instance, r.want.Module) != "" {
+		return nil
+	}
+	if until := r.m.older(); until != "" {
+		return fmt.Errorf("release %s has the chart of a newer module tree, and stays as it is until %s", r.t.Ref(), until)
+	}
+	return nil
+}
+
+func (m *Manager) older() (until string) {
+	if m.o.Older != nil {
+		until = m.o.Older()
+	}
+	return until
 }

@@ -89,6 +89,13 @@ func part(h hash.Hash, s string) {
 	io.WriteString(h, s)
 }
 
+// textDigest is fit for a label.
+func textDigest(text string) string {
+	h := sha256.New()
+	part(h, text)
+	return sum(h)
+}
+
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil))[:digestLength] }
 
 func sortedKeys[V any](m map[string]V) []string {

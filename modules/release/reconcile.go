@@ -84,6 +84,9 @@ func (r *reconcile) run() (Result, error) {
 	if err := r.look(); err != nil {
 		return Result{}, err
 	}
+	if err := r.older(); err != nil {
+		return Result{}, err
+	}
 	for range maxSteps {
 		next, why := decide(r.last, r.want)
 		r.m.o.Log.Debug().Str("module", r.t.Module).Str("release", r.t.Name).Str("step", string(next)).Msg(why)
@@ -170,6 +173,7 @@ func (r *reconcile) inputs() error {
 		return err
 	}
 	r.want.Inputs, err = inputsDigest(r.t, r.facts, caps)
+	r.want.Chart = textDigest(r.facts.digest)
 	return err
 }
 
@@ -305,7 +309,7 @@ func (r *reconcile) settle() {
 
 // note records the digests of the revision that is there.
 func (r *reconcile) note() error {
-	return r.m.note(r.ctx, r.t.Ref(), r.last, r.want.inputsLabel(), r.want.Manifest)
+	return r.m.note(r.ctx, r.t.Ref(), r.last, r.want)
 }
 
 // noteNew records the digests of the revision that was made just now.

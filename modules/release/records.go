@@ -103,6 +103,7 @@ type digests struct {
 	Of       string `json:"of"`
 	Inputs   string `json:"inputs"`
 	Manifest string `json:"manifest"`
+	Chart    string `json:"chart,omitempty"`
 }
 
 // noted returns a revision with the digests that are recorded of it.
@@ -115,17 +116,17 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 		return last, err
 	}
 	last.Labels = maps.Clone(last.Labels)
-	last.Labels[LabelInputs], last.Labels[LabelManifest] = rec.Digests.Inputs, rec.Digests.Manifest
+	last.Labels[LabelInputs], last.Labels[LabelManifest], last.Labels[LabelChart] = rec.Digests.Inputs, rec.Digests.Manifest, rec.Digests.Chart
 	return last, nil
 }
 
 // note records digests of a revision.
-func (m *Manager) note(ctx context.Context, ref Ref, last revision, inputs, manifest string) error {
+func (m *Manager) note(ctx context.Context, ref Ref, last revision, w want) error {
 	rec, err := m.records.get(ctx, ref)
 	if err != nil {
 		return err
 	}
-	rec.Digests = &digests{Of: last.UID, Inputs: inputs, Manifest: manifest}
+	rec.Digests = &digests{Of: last.UID, Inputs: w.inputsLabel(), Manifest: w.Manifest, Chart: w.Chart}
 	return m.records.set(ctx, rec)
 }
 

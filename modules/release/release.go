@@ -54,6 +54,9 @@ type Options struct {
 	Lifeless bool
 	// Seal tells what hooks of a module have made; nil believes all marks.
 	Seal *effect.Seal
+	// Older says that another process has led with a newer module tree, and until when nothing is taken back to the one
+	// of this process; "": none has. Nil: none has.
+	Older func() string
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *Renderer
 	Log      zerolog.Logger

@@ -122,6 +122,7 @@ func (e *Engine) stay(until string) {
 		for _, m := range e.all() {
 			e.startFormer(m)
 		}
+		e.retryFailedSoon() // of releases that a newer tree has made
 	}
 	e.touchAll()
 }

@@ -171,6 +171,14 @@ func (d *Driver) stays(began time.Time) func() string {
 	}
 }
 
+// older says until when releases stay as they are that a newer tree than that of this process has made, or "".
+func (d *Driver) older() (until string) {
+	if d.trees.arrives() {
+		until = "that tree arrives here, or another process with it leads; three minutes at most outside a rollout"
+	}
+	return until
+}
+
 // arrives says that a newer tree may arrive until then, or "".
 func (d *Driver) arrives(until time.Time) string {
 	if !d.trees.arrives() || !time.Now().Before(until) {
@@ -189,6 +197,9 @@ func (d *Driver) endStays(until string, again func() string) bool {
 		case <-time.After(rolloutEvery):
 		}
 		if now := again(); now != until && d.work().Err() == nil {
+			if now == "" {
+				d.trees.settle()
+			}
 			d.inbox.put(engine.Stays{Until: now})
 			until = now
 		}
