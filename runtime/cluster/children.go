@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -252,14 +251,7 @@ func asSigned(want, live map[string]any, owned *applied) map[string]any {
 	if owned == nil || !owned.owns("annotations", effect.ChildSignature) {
 		return want
 	}
-	want, metadata := withMetadata(want)
-	given, _ := metadata["annotations"].(map[string]any)
-	annotations := maps.Clone(given)
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	annotations[effect.ChildSignature], metadata["annotations"] = textOf(live, "annotations", effect.ChildSignature), annotations
-	return want
+	return reconcile.Signed(want, live)
 }
 
 // Owns is Same whatever the values are: somebody who changes one takes it from manager.

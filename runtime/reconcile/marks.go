@@ -93,6 +93,9 @@ func Signed(obj, live map[string]any) map[string]any {
 	meta, _ = obj["metadata"].(map[string]any)
 	given, _ := meta["annotations"].(map[string]any)
 	obj, meta, given = maps.Clone(obj), maps.Clone(meta), maps.Clone(given)
+	if given == nil {
+		given = map[string]any{}
+	}
 	given[effect.ChildSignature] = has[effect.ChildSignature]
 	meta["annotations"], obj["metadata"] = given, meta
 	return obj

@@ -236,7 +236,7 @@ func (p *promises) wanted(ctx context.Context, l *parentLook, want *hook.Wanted)
 // wanted in.
 func (p *promises) same(l *parentLook, want, live map[string]any) bool {
 	at, _, err := p.w.target(effect.RefOf(want), false)
-	data, failed := json.Marshal(want)
+	data, failed := json.Marshal(reconcile.Signed(want, live))
 	if err != nil || failed != nil {
 		return false
 	}

@@ -127,9 +127,12 @@ func noteRevision(newest map[string]helmRevision, secret map[string]any) {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// passing are the fields of metadata that tell of the way, not of the state.
-var passing = map[string]bool{"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true, "starling.dev/revision": true, effect.DefinedByAnnotation: true,
-	"deployment.kubernetes.io/revision": true, "podIP": true, "podIPs": true, "startedAt": true, "finishedAt": true}
+// passing are the fields of metadata that tell of the way, not of the state. Signatures hold a time or a uid.
+var passing = map[string]bool{
+	"resourceVersion": true, "uid": true, "creationTimestamp": true, "managedFields": true, "generation": true, "deletionTimestamp": true,
+	"starling.dev/revision": true, effect.DefinedByAnnotation: true, effect.ChildSignature: true, effect.SetSignature: true, effect.MadeBySignature: true,
+	"deployment.kubernetes.io/revision": true, "podIP": true, "podIPs": true, "startedAt": true, "finishedAt": true,
+}
 
 // stater makes the state of objects.
 type stater struct {
