@@ -69,7 +69,7 @@ func (s *Server) completeText(d *document, c cursor, out *completions) {
 	case in.char == '(' && in.callee == "load" && in.commas == 0:
 		s.completeLabel(d, out)
 	case in.char == '(' && in.callee == "load":
-		if src, ok := s.load(d, labelOf(c, in)); ok {
+		if src, ok := s.load(d, labelOf(c)); ok {
 			s.completeLoaded(src, out)
 		}
 	case in.char == '(' && takesPath(in.callee) && in.commas == 0:
@@ -87,7 +87,7 @@ func (s *Server) completeText(d *document, c cursor, out *completions) {
 }
 
 // labelOf is the first argument of the load that a place is in.
-func labelOf(c cursor, in bracket) string {
+func labelOf(c cursor) string {
 	start := strings.LastIndex(c.src[:c.offset], "load(")
 	if start < 0 {
 		return ""

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // observation is one thing seen in the cluster or in Starling's log.
@@ -140,7 +142,7 @@ func (s *story) seeRelease(o sawRelease, now time.Time) []line {
 func (s *story) seeDeployment(o sawDeployment) []line {
 	var out []line
 	if o.replicas != s.replicas && o.replicas >= 0 {
-		out = append(out, line{good, "deployment follows", count(o.replicas, "replica")})
+		out = append(out, line{good, "deployment follows", message.Count(o.replicas, "replica")})
 	}
 	if o.ready == o.replicas && o.replicas > 0 && (o.ready != s.ready || o.replicas != s.replicas) {
 		out = append(out, line{good, "pods ready", fmt.Sprintf("%d of %d", o.ready, o.replicas)})
@@ -163,7 +165,7 @@ func (s *story) missing(nodes int) string {
 	names := s.nodeNames()
 	switch {
 	case len(names) != nodes:
-		return fmt.Sprintf("%s are Ready, not %d", count(len(names), "node"), nodes)
+		return fmt.Sprintf("%s are Ready, not %d", message.Count(len(names), "node"), nodes)
 	case s.revision == 0:
 		return "the release hello/hello is not installed"
 	case s.replicas != nodes:
@@ -199,13 +201,6 @@ func (s *story) nodeNames() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // fromLog finds in Starling's log the line that the quickstart's hook writes when

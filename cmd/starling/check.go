@@ -133,7 +133,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if errors > 0 || f.strict && warnings > 0 {
-		return fmt.Errorf("%s, %s", counted(errors, "error"), counted(warnings, "warning"))
+		return fmt.Errorf("%s, %s", message.Count(errors, "error"), message.Count(warnings, "warning"))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (f *checkFlags) print(cmd *cobra.Command, dir string, t *tree.Tree, r check
 	}
 	state := "ok"
 	if n, w := r.Count(check.Error), r.Count(check.Warning); n+w > 0 {
-		state = counted(n, "error") + ", " + counted(w, "warning")
+		state = message.Count(n, "error") + ", " + message.Count(w, "warning")
 	}
-	fmt.Fprintf(out, "%s: %s (%s, %s)\n", dir, state, counted(r.Modules, "module"), counted(r.Hooks, "hook"))
+	fmt.Fprintf(out, "%s: %s (%s, %s)\n", dir, state, message.Count(r.Modules, "module"), message.Count(r.Hooks, "hook"))
 }

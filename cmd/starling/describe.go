@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/tui"
 )
@@ -347,7 +348,7 @@ func (f *describeFlags) one(cmd *cobra.Command, args []string) error {
 	p.shown("Events", d.Inputs.Events, len(d.Inputs.Events) == 0)
 	var snapshots []string
 	for _, name := range slices.Sorted(maps.Keys(d.Inputs.Snapshots)) {
-		snapshots = append(snapshots, fmt.Sprintf("%s: %s", name, counted(len(d.Inputs.Snapshots[name]), "row")))
+		snapshots = append(snapshots, fmt.Sprintf("%s: %s", name, message.Count(len(d.Inputs.Snapshots[name]), "row")))
 	}
 	p.list("Snapshots", snapshots)
 	p.shown("Reads", d.Reads, len(d.Reads) == 0)

@@ -22,6 +22,7 @@ import (
 	"github.com/starling-operator/starling/runtime/dev"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/logs"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/reload"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -191,23 +192,23 @@ func (d *devLoop) print(r *dev.Round) {
 	failures, warnings := r.Check.Count(check.Error), r.Check.Count(check.Warning)
 	var parts []string
 	if failures > 0 {
-		parts = append(parts, counted(failures, "error"))
+		parts = append(parts, message.Count(failures, "error"))
 	}
 	if warnings > 0 {
-		parts = append(parts, counted(warnings, "warning"))
+		parts = append(parts, message.Count(warnings, "warning"))
 	}
 	if failures+failed == 0 {
 		parts = append(parts, "ok")
 	}
 	if tests+failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s passed", max(tests-failed, 0), counted(tests, "test")))
+		parts = append(parts, fmt.Sprintf("%d of %s passed", max(tests-failed, 0), message.Count(tests, "test")))
 	}
 	switch {
 	case r.Plan == nil:
 	case r.Plan.Changes():
-		parts = append(parts, counted(len(r.Plan.Objects), "object")+" changed")
+		parts = append(parts, message.Count(len(r.Plan.Objects), "object")+" changed")
 	case len(r.Values) > 0:
-		parts = append(parts, counted(len(r.Values), "value")+" changed ("+strings.Join(r.Values[:min(3, len(r.Values))], ", ")+")")
+		parts = append(parts, message.Count(len(r.Values), "value")+" changed ("+strings.Join(r.Values[:min(3, len(r.Values))], ", ")+")")
 	default:
 		parts = append(parts, "nothing else changed")
 	}
@@ -215,7 +216,7 @@ func (d *devLoop) print(r *dev.Round) {
 	if failures+failed > 0 || r.Plan != nil && r.Plan.Failed() {
 		code = "31"
 	}
-	d.headline(code, "%s (%d of %s, %.1fs)", strings.Join(parts, ", "), r.Modules, counted(r.All, "module"), r.Took.Seconds())
+	d.headline(code, "%s (%d of %s, %.1fs)", strings.Join(parts, ", "), r.Modules, message.Count(r.All, "module"), r.Took.Seconds())
 
 	name := func(path string) string { return filepath.Join(d.dir, filepath.FromSlash(path)) }
 	for _, finding := range r.Check.Findings {

@@ -49,7 +49,7 @@ line for each module that it has changed; a module with an error stays as it is.
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", r.Module, strings.Join(fetched(r), "; "))
 			}
 			if err == nil && failed > 0 {
-				err = fmt.Errorf("charts of %s were not fetched", counted(failed, "module"))
+				err = fmt.Errorf("charts of %s were not fetched", message.Count(failed, "module"))
 			}
 			return err
 		},

@@ -75,9 +75,9 @@ func (f *fmtFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case broken > 0:
-		return fmt.Errorf("%s cannot be formatted", counted(broken, "file"))
+		return fmt.Errorf("%s cannot be formatted", message.Count(broken, "file"))
 	case changed > 0 && !write:
-		return fmt.Errorf("%s not formatted; run: starling fmt", counted(changed, "file"))
+		return fmt.Errorf("%s not formatted; run: starling fmt", message.Count(changed, "file"))
 	}
 	return nil
 }
@@ -110,12 +110,4 @@ func rendered(err error) string {
 		return message.Lines(at.Render())
 	}
 	return message.Line(err.Error()) + "\n"
-}
-
-// counted writes "1 file", "2 files".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 func newGetModulesCommand(flags *getFlags) *cobra.Command {
@@ -53,7 +54,7 @@ func failing(hooks []status.Hook, modules []status.Module) (notes []string) {
 			}
 		}
 		if n > 0 && m.State == status.ModuleReady {
-			notes = append(notes, fmt.Sprintf("the last run of %s of module %s failed; see: starling get hooks %s", counted(n, "hook"), m.Name, m.Name))
+			notes = append(notes, fmt.Sprintf("the last run of %s of module %s failed; see: starling get hooks %s", message.Count(n, "hook"), m.Name, m.Name))
 		}
 	}
 	return notes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/scaffold"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 func newNewCommand() *cobra.Command {
@@ -117,7 +118,7 @@ func nameNotFolder(cmd *cobra.Command, args []string) error {
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return fmt.Errorf("%s takes %s, got %s, as in: %s", cmd.CommandPath(), strings.Join(names, " and "), counted(len(args), "argument"), firstExample(cmd))
+			return fmt.Errorf("%s takes %s, got %s, as in: %s", cmd.CommandPath(), strings.Join(names, " and "), message.Count(len(args), "argument"), firstExample(cmd))
 		}
 		return nil
 	}

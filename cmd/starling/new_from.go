@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/migrate"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // newFrom holds the flags of `starling new` that bring old trees over.
@@ -121,7 +122,7 @@ func (f *newFrom) write(cmd *cobra.Command, r *migrate.Result, modules string) e
 		}
 	}
 	fmt.Fprintf(out, "%s written to %s; %s brought over, %d with a difference, %d not: see %s there\n",
-		counted(len(made), "file"), modules, counted(r.Count(migrate.Done), "part"), r.Count(migrate.Changed), r.Count(migrate.Left), migrate.ReportFile)
+		message.Count(len(made), "file"), modules, message.Count(r.Count(migrate.Done), "part"), r.Count(migrate.Changed), r.Count(migrate.Left), migrate.ReportFile)
 	return nil
 }
 

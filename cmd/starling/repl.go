@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/repl"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/stdlib"
@@ -48,7 +49,7 @@ script: its output is what expressions come to, and the first error ends it.`,
   echo 'semver.compare("1.2.0", "1.10.0")' | starling repl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("%s takes one module, got %s; see: %s --help", cmd.CommandPath(), counted(len(args), "argument"), cmd.CommandPath())
+				return fmt.Errorf("%s takes one module, got %s; see: %s --help", cmd.CommandPath(), message.Count(len(args), "argument"), cmd.CommandPath())
 			}
 			return nil
 		},

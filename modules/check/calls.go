@@ -291,12 +291,12 @@ func (c *checker) contexts() {
 		s := c.files[at.file]
 		fn := s.at[at.place]
 		c.parameter(s, fn, "ctx")
-		c.snapshots(s, fn, slices.Sorted(maps.Keys(u.snapshots)))
+		c.snapshots(fn, slices.Sorted(maps.Keys(u.snapshots)))
 	}
 }
 
 // snapshots looks at ctx.snapshots["name"] and ctx.synced["name"].
-func (c *checker) snapshots(s *source, fn syntax.Node, names []string) {
+func (c *checker) snapshots(fn syntax.Node, names []string) {
 	var params []syntax.Expr
 	switch fn := fn.(type) {
 	case *syntax.DefStmt:

@@ -19,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/sim/rest"
@@ -116,15 +117,7 @@ func servedKinds(dump []byte) (kinds, *chartutil.Capabilities, error) {
 
 func (k kinds) add(apiVersion, kind string) {
 	k.known[apiVersion+" "+kind] = true
-	k.groups[groupOf(apiVersion)] = true
-}
-
-func groupOf(apiVersion string) string {
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
+	k.groups[effect.GroupOf(apiVersion)] = true
 }
 
 // servedKind is a kind of one version.
@@ -198,7 +191,7 @@ func (k kinds) unknown(apiVersion, kind string) (problem, near string, sure bool
 	if k.complete {
 		return "neither the cluster of --openapi nor a CustomResourceDefinition of this tree has the kind " + name, near, true
 	}
-	sure = near != "" || k.groups[groupOf(apiVersion)]
+	sure = near != "" || k.groups[effect.GroupOf(apiVersion)]
 	return "neither Kubernetes nor a CustomResourceDefinition of this tree has the kind " + name, near, sure
 }
 
@@ -207,13 +200,13 @@ func (k kinds) unknown(apiVersion, kind string) (problem, near string, sure bool
 func distance(kind, apiVersion string) int {
 	v, _, _ := strings.Cut(kind, " ")
 	d := 0
-	if groupOf(v) != groupOf(apiVersion) {
+	if effect.GroupOf(v) != effect.GroupOf(apiVersion) {
 		d += 2
 	}
 	if strings.Contains(v, "alpha") || strings.Contains(v, "beta") {
 		d++
 	}
-	if groupOf(v) == "extensions" {
+	if effect.GroupOf(v) == "extensions" {
 		d += 4
 	}
 	return d

@@ -201,11 +201,11 @@ func (c *checker) conflicts() {
 				all = append(all, c.settings(s, h, def, shape, true, map[*syntax.DefStmt]bool{})...)
 			}
 		}
-		c.conflictsAmong(m, all)
+		c.conflictsAmong(all)
 	}
 }
 
-func (c *checker) conflictsAmong(m *generation.Module, all []setting) {
+func (c *checker) conflictsAmong(all []setting) {
 	reported := map[string]bool{}
 	for i, b := range all {
 		for _, a := range all[:i] {

@@ -71,7 +71,7 @@ func (r *goReader) hookLiteral(file *ast.File) (*ast.CompositeLit, error) {
 	case len(found) == 0 && library != nil:
 		return nil, library
 	case len(found) != 1:
-		return nil, fmt.Errorf("RegisterFunc is called %s in it; write hook(…) by hand", counted(len(found), "time"))
+		return nil, fmt.Errorf("RegisterFunc is called %s in it; write hook(…) by hand", message.Count(len(found), "time"))
 	}
 	e := found[0]
 	if name, is := e.(*ast.Ident); is {

@@ -176,7 +176,7 @@ func printHookWith(n *notes, c *config, source string, at place, o Options, with
 		out.WriteString("# TODO: nothing triggers this hook; MIGRATION.md says why.\n")
 		n.add(Left, "nothing triggers the hook")
 	} else {
-		n.add(Done, "%s", counted(count, "binding"))
+		n.add(Done, "%s", message.Count(count, "binding"))
 	}
 	out.WriteString("\n# The old hook:\n#\n" + oldBody(source))
 	return hookFile{out.String(), b.secrets, answers || len(conversions) > 0}
@@ -211,13 +211,6 @@ func oldBody(source string) string {
 		text += fmt.Sprintf("# … and %d lines more.\n", len(lines)-kept)
 	}
 	return text
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // testFile is the skeleton of a test of a hook.

@@ -3,6 +3,8 @@ package migrate
 import (
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // builtinKinds are kinds of Kubernetes with their API version, plural and short names: a
@@ -72,7 +74,7 @@ func resolveKind(apiVersion, kind string, custom []customKind) (version, name st
 		if apiVersion == "" {
 			return k.group + "/" + k.version, k.kind, known
 		}
-		if group(apiVersion) == k.group {
+		if effect.GroupOf(apiVersion) == k.group {
 			return apiVersion, k.kind, known
 		}
 	}
@@ -88,7 +90,7 @@ func resolveKind(apiVersion, kind string, custom []customKind) (version, name st
 			if apiVersion == "" {
 				return fields[0], fields[1], known
 			}
-			if group(apiVersion) == group(fields[0]) || builtinGroup(apiVersion) {
+			if effect.GroupOf(apiVersion) == effect.GroupOf(fields[0]) || builtinGroup(apiVersion) {
 				return apiVersion, fields[1], known
 			}
 		}
@@ -102,16 +104,7 @@ func resolveKind(apiVersion, kind string, custom []customKind) (version, name st
 	return apiVersion, kind, spelled
 }
 
-// group is the part of an API version before the slash; "" for the core.
-func group(apiVersion string) string {
-	name, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
-	}
-	return name
-}
-
 func builtinGroup(apiVersion string) bool {
-	g := group(apiVersion)
+	g := effect.GroupOf(apiVersion)
 	return !strings.Contains(g, ".") || strings.HasSuffix(g, ".k8s.io")
 }

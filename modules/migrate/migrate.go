@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Options says how hooks are translated.
@@ -53,7 +54,7 @@ func (r *Result) Count(fate Fate) (n int) {
 func AddonOperator(ctx context.Context, modules, globalHooks fs.FS, o Options) (*Result, error) {
 	files, left, err := read(modules, "")
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the modules: %w", reason(err))
+		return nil, fmt.Errorf("cannot read the modules: %w", message.WithoutPath(err))
 	}
 	o.custom = customKinds(files)
 	r := &Result{besides: left}
@@ -135,7 +136,7 @@ func ShellOperator(ctx context.Context, hooks fs.FS, name string, o Options) (*R
 	}
 	files, left, err := read(hooks, "")
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the hooks: %w", reason(err))
+		return nil, fmt.Errorf("cannot read the hooks: %w", message.WithoutPath(err))
 	}
 	on := true
 	o.custom = customKinds(files)
@@ -184,7 +185,7 @@ func (r *Result) beside(f oldFile, keys map[string]bool) {
 func (r *Result) global(hooks fs.FS, o Options) (unwritten bool, err error) {
 	files, left, err := read(hooks, "global")
 	if err != nil {
-		return false, fmt.Errorf("cannot read the global hooks: %w", reason(err))
+		return false, fmt.Errorf("cannot read the global hooks: %w", message.WithoutPath(err))
 	}
 	r.besides = append(r.besides, left...)
 	m := newModule(o, "global")

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -72,9 +72,9 @@ func (r *reader) folder(dir string, entries []fs.DirEntry, above []fs.FileInfo) 
 		link := e.Type()&fs.ModeSymlink != 0
 		switch {
 		case err != nil && link:
-			r.note(p, "it is a link that cannot be followed: "+reason(err).Error()+"; --follow-links follows those that lead out of the tree")
+			r.note(p, "it is a link that cannot be followed: "+message.WithoutPath(err).Error()+"; --follow-links follows those that lead out of the tree")
 		case err != nil:
-			r.note(p, "it cannot be read: "+reason(err).Error())
+			r.note(p, "it cannot be read: "+message.WithoutPath(err).Error())
 		case info.IsDir() && len(above) > maxDepth:
 			r.note(p, fmt.Sprintf("the folder lies more than %d deep", maxDepth))
 		case info.IsDir() && link && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }):
@@ -82,7 +82,7 @@ func (r *reader) folder(dir string, entries []fs.DirEntry, above []fs.FileInfo) 
 		case info.IsDir():
 			below, err := fs.ReadDir(r.fsys, p)
 			if err != nil {
-				r.note(p, "it cannot be read: "+reason(err).Error())
+				r.note(p, "it cannot be read: "+message.WithoutPath(err).Error())
 				continue
 			}
 			if err := r.folder(p, below, append(slices.Clip(above), info)); err != nil {
@@ -105,7 +105,7 @@ func (r *reader) file(p string, info fs.FileInfo) error {
 	}
 	data, err := contents(r.fsys, p)
 	if err != nil {
-		r.note(p, "it cannot be read: "+reason(err).Error())
+		r.note(p, "it cannot be read: "+message.WithoutPath(err).Error())
 		return nil
 	}
 	if r.size += len(data); r.size > maxBytes {
@@ -127,13 +127,4 @@ func contents(fsys fs.FS, p string) ([]byte, error) {
 		err = fmt.Errorf("it is larger than %d MiB", tree.MaxFileBytes>>20)
 	}
 	return data, err
-}
-
-// reason leaves out what an error of the file system says besides why.
-func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

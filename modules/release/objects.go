@@ -41,11 +41,7 @@ func (o object) String() string {
 
 // groupKind is what stays the same when a kind gets another version.
 func (o object) groupKind() schema.GroupKind {
-	group, _, found := strings.Cut(o.APIVersion, "/")
-	if !found {
-		group = ""
-	}
-	return schema.GroupKind{Group: group, Kind: o.Kind}
+	return schema.GroupKind{Group: effect.GroupOf(o.APIVersion), Kind: o.Kind}
 }
 
 // version is that of the kind.

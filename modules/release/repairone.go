@@ -95,7 +95,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		out.waits = s.String() + " is being deleted"
 		return out
 	case err == nil:
-		if err = r.belongs(s, live); err == nil {
+		if err = r.belongs(live); err == nil {
 			was := live
 			if live, out.written, err = r.restore(client, s, live, paths); out.written {
 				out.edits = owned.Edits(was, live, FieldManager())
@@ -134,7 +134,7 @@ func (r *repair) dryRun() []string {
 }
 
 // belongs refuses an object that another release has taken over.
-func (r *repair) belongs(s stored, live *unstructured.Unstructured) error {
+func (r *repair) belongs(live *unstructured.Unstructured) error {
 	annotations := live.GetAnnotations()
 	name, namespace := annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"]
 	if name == "" || name == r.t.Name && (namespace == "" || namespace == r.t.Namespace) {

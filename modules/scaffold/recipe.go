@@ -61,7 +61,7 @@ func about(word string, names []string) string {
 // writeNew writes a file that is not there yet, and its folder.
 func writeNew(to string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return fmt.Errorf("cannot write %s: %w", to, reason(err))
+		return fmt.Errorf("cannot write %s: %w", to, message.WithoutPath(err))
 	}
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if os.IsExist(err) {
@@ -74,7 +74,7 @@ func writeNew(to string, text []byte) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", to, reason(err))
+		return fmt.Errorf("cannot write %s: %w", to, message.WithoutPath(err))
 	}
 	return nil
 }

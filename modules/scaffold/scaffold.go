@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -159,7 +160,7 @@ func find(root, name string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", root, reason(err))
+		return "", fmt.Errorf("cannot read %s: %w", root, message.WithoutPath(err))
 	}
 	for _, e := range entries {
 		if _, module, err := tree.ParseFolder(e.Name()); err == nil && (module == name || e.Name() == name) {
@@ -201,13 +202,4 @@ func write(from, to string, data any) error {
 		return err
 	}
 	return writeNew(to, b.Bytes())
-}
-
-// reason leaves out what an error of the file system says besides why.
-func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 const (
@@ -76,7 +78,7 @@ func (r *reader) archiveEntry(l Locked) (*entry, error) {
 	case err == nil:
 		return r.entry(p, path.Base(p), fs.FileInfoToDirEntry(info))
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("cannot read the file: %w", plain(err))
+		return nil, fmt.Errorf("cannot read the file: %w", message.WithoutPath(err))
 	case r.o.Archives == nil:
 		return nil, nil
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // snapshot is all files of a tree, in memory. It is an fs.FS whose files have no
@@ -67,9 +69,9 @@ func (r *reader) dir(p string, depth int) error {
 	list, err := fs.ReadDir(r.fsys, p)
 	if err != nil {
 		if p == "." {
-			return fmt.Errorf("cannot read the modules folder %s: %w", r.o.Name, plain(err))
+			return fmt.Errorf("cannot read the modules folder %s: %w", r.o.Name, message.WithoutPath(err))
 		}
-		r.broken = append(r.broken, brokenFile{path: p, err: fmt.Errorf("cannot read the folder: %w", plain(err))})
+		r.broken = append(r.broken, brokenFile{path: p, err: fmt.Errorf("cannot read the folder: %w", message.WithoutPath(err))})
 		return nil
 	}
 	self := r.entries[p]
@@ -149,7 +151,7 @@ func (r *reader) entry(p, name string, d fs.DirEntry) (*entry, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, errors.New("the link leads nowhere")
 			}
-			return nil, fmt.Errorf("cannot follow the link: %w%s", plain(err), r.out(p))
+			return nil, fmt.Errorf("cannot follow the link: %w%s", message.WithoutPath(err), r.out(p))
 		}
 		mode = info.Mode().Type()
 		if mode.IsDir() && r.leadsUp(p) {
@@ -165,12 +167,12 @@ func (r *reader) entry(p, name string, d fs.DirEntry) (*entry, error) {
 	}
 	f, err := r.fsys.Open(p)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the file: %w", plain(err))
+		return nil, fmt.Errorf("cannot read the file: %w", message.WithoutPath(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, r.o.MaxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the file: %w", plain(err))
+		return nil, fmt.Errorf("cannot read the file: %w", message.WithoutPath(err))
 	}
 	if int64(len(data)) > r.o.MaxFileBytes {
 		return nil, fmt.Errorf("the file is larger than %s", size(r.o.MaxFileBytes))

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // MaxFileBytes is the largest file of a tree, where [Options] names no other size.
@@ -257,7 +259,7 @@ func open(names, resolved []string, followLinks bool) (fs.FS, func(), error) {
 		root, err := os.OpenRoot(one)
 		if err != nil {
 			closeAll()
-			return nil, nil, fmt.Errorf("%s: %w", names[i], plain(err))
+			return nil, nil, fmt.Errorf("%s: %w", names[i], message.WithoutPath(err))
 		}
 		opened = append(opened, root)
 		if followLinks {
@@ -378,13 +380,4 @@ func (t *Tree) problem(path, module, format string, args ...any) {
 // fail adds an error of the module.
 func (m *Module) fail(path string, err error) {
 	m.Err = errors.Join(m.Err, fmt.Errorf("%s: %w", path, err))
-}
-
-// plain leaves out what an error of the file system says besides the reason.
-func plain(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }

@@ -28,10 +28,7 @@ func (x Explanation) Find(path string) ([]Entry, []string, error) {
 		candidates = append(candidates, below)
 	}
 	for _, text := range candidates {
-		keys, err := x.resolve(text)
-		if err != nil {
-			return nil, nil, err
-		}
+		keys := x.resolve(text)
 		if found := x.at(keys); len(found) > 0 {
 			return found, keys, nil
 		}
@@ -40,18 +37,18 @@ func (x Explanation) Find(path string) ([]Entry, []string, error) {
 }
 
 // resolve returns the exact keys that a path means.
-func (x Explanation) resolve(path string) ([]string, error) {
+func (x Explanation) resolve(path string) []string {
 	if strings.HasPrefix(path, `["`) && !strings.Contains(path, "].") {
 		var keys []string
 		if err := json.Unmarshal([]byte(path), &keys); err == nil && len(keys) > 0 {
-			return keys, nil
+			return keys
 		}
 	}
 	tree := map[string]any{}
 	for _, e := range x.Values {
 		for end := 1; end <= len(e.Keys); end++ {
 			if PathString(e.Keys[:end]) == path {
-				return e.Keys[:end], nil
+				return e.Keys[:end]
 			}
 		}
 		at := tree
@@ -67,7 +64,7 @@ func (x Explanation) resolve(path string) ([]string, error) {
 			at[last] = e.Value
 		}
 	}
-	return objects.Dotted(path).Resolve(tree), nil
+	return objects.Dotted(path).Resolve(tree)
 }
 
 // at returns the entries at keys and below, or the list that keys lead into.

@@ -74,11 +74,7 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		st, err := o.Status(r.Context())
-		if err != nil {
-			answer(w, http.StatusInternalServerError, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, st)
+		reply(w, http.StatusInternalServerError, err, st)
 	})
 	mux.HandleFunc("GET "+explainPath, func(w http.ResponseWriter, r *http.Request) {
 		in, err := o.Explain(r.Context(), r.URL.Query().Get("module"))
@@ -90,19 +86,11 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 	})
 	mux.HandleFunc("GET "+parentsPath, func(w http.ResponseWriter, r *http.Request) {
 		parents, err := o.Parents(r.Context(), r.URL.Query().Get("module"), r.URL.Query().Get("key"))
-		if err != nil {
-			answer(w, http.StatusNotFound, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, parents)
+		reply(w, http.StatusNotFound, err, parents)
 	})
 	logLevel := func(w http.ResponseWriter, level string) {
 		was, err := o.LogLevel(level)
-		if err != nil {
-			answer(w, http.StatusBadRequest, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, was)
+		reply(w, http.StatusBadRequest, err, was)
 	}
 	mux.HandleFunc("GET "+logLevelPath, func(w http.ResponseWriter, _ *http.Request) { logLevel(w, "") })
 	mux.HandleFunc("PUT "+logLevelPath, func(w http.ResponseWriter, r *http.Request) { logLevel(w, r.URL.Query().Get("level")) })
@@ -111,35 +99,19 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 	mux.HandleFunc("GET "+recordPath, bundle(o))
 	mux.HandleFunc("GET "+recordsKeyPath, func(w http.ResponseWriter, r *http.Request) {
 		key, err := o.RecordsKey(r.Context())
-		if err != nil {
-			answer(w, http.StatusNotFound, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, key)
+		reply(w, http.StatusNotFound, err, key)
 	})
 	mux.HandleFunc("GET "+queuesPath, func(w http.ResponseWriter, r *http.Request) {
 		queues, err := o.Queues(r.Context())
-		if err != nil {
-			answer(w, http.StatusInternalServerError, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, queues)
+		reply(w, http.StatusInternalServerError, err, queues)
 	})
 	mux.HandleFunc("POST "+runPath, func(w http.ResponseWriter, r *http.Request) {
 		hooks, err := o.RunNow(r.Context(), r.URL.Query().Get("module"), r.URL.Query().Get("hook"))
-		if err != nil {
-			answer(w, http.StatusConflict, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, hooks)
+		reply(w, http.StatusConflict, err, hooks)
 	})
 	mux.HandleFunc("GET "+snapshotsPath, func(w http.ResponseWriter, r *http.Request) {
 		snapshots, err := o.Snapshots(r.Context(), r.URL.Query().Get("hook"))
-		if err != nil {
-			answer(w, http.StatusNotFound, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, snapshots)
+		reply(w, http.StatusNotFound, err, snapshots)
 	})
 	mux.HandleFunc("GET "+profilePath, profile)
 	mux.HandleFunc("GET "+logsPath, logs(stopping, o))
@@ -152,6 +124,15 @@ func adminHandler(stopping context.Context, o Options) http.Handler {
 // failure is the body of every answer of the admin API that is not a success.
 type failure struct {
 	Error string `json:"error"`
+}
+
+// reply writes v, or with that code the error.
+func reply(w http.ResponseWriter, code int, err error, v any) {
+	if err != nil {
+		answer(w, code, failure{Error: err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, v)
 }
 
 // answer writes v as JSON. It is made before the first byte leaves, so that a

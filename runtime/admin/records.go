@@ -41,11 +41,7 @@ func records(o Options) http.HandlerFunc {
 			key, _ = record.ParseKey(raw) // without it all but the errors is known
 		}
 		runs, others, err := record.List(o.RecordsDir, key)
-		if err != nil {
-			answer(w, http.StatusInternalServerError, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, Runs{Headers: runs, Others: others})
+		reply(w, http.StatusInternalServerError, err, Runs{Headers: runs, Others: others})
 	}
 }
 
@@ -55,11 +51,7 @@ func bundle(o Options) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		files, err := record.Bundle(o.RecordsDir, r.URL.Query().Get("id"))
-		if err != nil {
-			answer(w, http.StatusNotFound, failure{Error: err.Error()})
-			return
-		}
-		answer(w, http.StatusOK, files)
+		reply(w, http.StatusNotFound, err, files)
 	}
 }
 

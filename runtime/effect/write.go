@@ -55,6 +55,21 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
+// GroupOf is the group of an API version, "" for that of v1.
+func GroupOf(apiVersion string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		return ""
+	}
+	return group
+}
+
+// AnyVersion has the group in place of the API version: it is the same in all versions of the kind.
+func (r Ref) AnyVersion() Ref {
+	r.APIVersion = GroupOf(r.APIVersion)
+	return r
+}
+
 // String returns "ConfigMap kube-system/settings", or "Node a". Without a name it is the kind, "Pod in web".
 func (r Ref) String() string {
 	switch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.starlark.net/starlark"
 
@@ -30,7 +29,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		return nil, ""
 	}
 	each := h.Binding(h.ForEach).Watch
-	group := groupOf(each.APIVersion)
+	group := effect.GroupOf(each.APIVersion)
 	switch {
 	case w == each:
 		return nil, ""
@@ -132,7 +131,7 @@ func ownerKeys(obj map[string]any, group, kind string) (keys []string) {
 		r, _ := ref.(map[string]any)
 		version, _ := r["apiVersion"].(string)
 		name, _ := r["name"].(string)
-		if r["kind"] != kind || groupOf(version) != group || name == "" {
+		if r["kind"] != kind || effect.GroupOf(version) != group || name == "" {
 			continue
 		}
 		if keys = append(keys, name); namespace != "" {
@@ -140,13 +139,4 @@ func ownerKeys(obj map[string]any, group, kind string) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// groupOf is the group of an API version, "" for that of v1.
-func groupOf(apiVersion string) string {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		return ""
-	}
-	return group
 }

@@ -4,6 +4,9 @@ package message
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -97,4 +100,21 @@ func Clean(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Count writes "1 file", "2 files".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// WithoutPath leaves out what an error of the file system says besides why.
+func WithoutPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

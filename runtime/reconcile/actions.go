@@ -1,6 +1,10 @@
 package reconcile
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
 
 // Actions returns what is done about the children of one parent: first about its parts, by layer and
 // then as they are listed, then about children that no part wants. The error is that of [Layers]; there
@@ -80,7 +84,7 @@ func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 		d.failures[f.ID.key()] = append(d.failures[f.ID.key()], f)
 	}
 	for _, k := range inventory.Unsynced {
-		d.unsynced[Kind{group(k.APIVersion), k.Kind}] = true
+		d.unsynced[Kind{effect.GroupOf(k.APIVersion), k.Kind}] = true
 	}
 	for i := range wanted.Parts {
 		w := &wanted.Parts[i]
@@ -112,7 +116,7 @@ func (a *part) action() Action {
 func (d *decision) needOf(a *part) need {
 	c := a.child
 	switch {
-	case d.unsynced[Kind{group(a.ID.APIVersion), a.ID.Kind}]:
+	case d.unsynced[Kind{effect.GroupOf(a.ID.APIVersion), a.ID.Kind}]:
 		return need{op: OpWait, why: unsyncedWhy(Kind{a.ID.APIVersion, a.ID.Kind})}
 	case c == nil && a.ID.Fields:
 		return need{op: OpWait, why: "the object is not there"}

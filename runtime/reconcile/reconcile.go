@@ -9,7 +9,6 @@ package reconcile
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -37,20 +36,12 @@ func (id ID) String() string {
 
 // key is the same for all versions of the API.
 func (id ID) key() ID {
-	id.APIVersion = group(id.APIVersion)
+	id.APIVersion = effect.GroupOf(id.APIVersion)
 	return id
 }
 
 // Same says whether both name one child, in whatever version of the API.
 func (id ID) Same(other ID) bool { return id.key() == other.key() }
-
-func group(apiVersion string) string {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		return ""
-	}
-	return group
-}
 
 // Update says how a child comes to a new state.
 type Update string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/runtime/script"
@@ -180,7 +181,7 @@ func effectLines(e effect.Effects) []string {
 		out = append(out, "~ metrics."+metricText(m))
 	}
 	if e.State != nil {
-		out = append(out, "~ ctx.state: "+counted(len(e.State), "key"))
+		out = append(out, "~ ctx.state: "+message.Count(len(e.State), "key"))
 	}
 	for _, m := range e.Messages {
 		out = append(out, "~ http.send "+m.Where())
@@ -197,7 +198,7 @@ func effectLines(e effect.Effects) []string {
 func writeText(w *effect.Write) string {
 	switch {
 	case w.Set != nil:
-		return w.Set.Name + ": " + counted(len(w.Set.Members), "object")
+		return w.Set.Name + ": " + message.Count(len(w.Set.Members), "object")
 	case w.Event != nil:
 		return w.Event.Reason + " of " + w.Ref.APIVersion + " " + w.Ref.String()
 	}
@@ -244,7 +245,7 @@ func summary(e effect.Effects) string {
 		parts = append(parts, "state")
 	}
 	if n := len(e.Messages); n > 0 {
-		parts = append(parts, counted(n, "message"))
+		parts = append(parts, message.Count(n, "message"))
 	}
 	if e.Requeue > 0 {
 		parts = append(parts, "requeue "+e.Requeue.String())
@@ -253,13 +254,6 @@ func summary(e effect.Effects) string {
 		return "asks for nothing"
 	}
 	return strings.Join(parts, "; ")
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // runError is why a run has failed, or nil.

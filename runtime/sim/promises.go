@@ -144,16 +144,6 @@ type parentLook struct {
 	waits string
 }
 
-// anyVersion is a reference that is the same in all versions of the kind.
-func anyVersion(ref effect.Ref) effect.Ref {
-	group, _, grouped := strings.Cut(ref.APIVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	ref.APIVersion = group
-	return ref
-}
-
 // parent looks at a parent as its controller does, and changes nothing.
 func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 	w := p.w
@@ -182,7 +172,7 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 		l.held = "its controller does nothing about it now"
 	}
 	for i := range result.Actions {
-		l.actions[anyVersion(result.Actions[i].ID.Ref)] = &result.Actions[i]
+		l.actions[result.Actions[i].ID.Ref.AnyVersion()] = &result.Actions[i]
 	}
 	if l.held == "" {
 		for i := range result.Wanted {
@@ -197,9 +187,9 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 // wanted makes sure that a child is there as it is wanted.
 func (p *promises) wanted(ctx context.Context, l *parentLook, want *hook.Wanted) {
 	ref := effect.RefOf(want.Object)
-	l.wanted[anyVersion(ref)] = true
+	l.wanted[ref.AnyVersion()] = true
 	live, _ := p.w.Get(ref)
-	todo := l.actions[anyVersion(ref)]
+	todo := l.actions[ref.AnyVersion()]
 	reports := func(apiVersion, kind string) bool { return p.w.client.Reports(ctx, apiVersion, kind) }
 	now := kstatus.Of(p.w.o.Generation.Unheard(live, reports))
 	if live != nil && !now.Ready && l.waits == "" {
@@ -302,11 +292,11 @@ func (p *promises) child(made madeChild) {
 	case c.Foreign != "" || c.Retain || c.Deleting:
 	case !p.uids[of]:
 		p.say("%s is a child of %s by controller %s, and this parent is not there any more: nobody will delete it. Does somebody take finalizers off parents?", c.ID, key, made.hook.ID)
-	case l == nil || l.held != "" || l.uid != of || l.wanted[anyVersion(c.Ref)]:
-	case l.actions[anyVersion(c.Ref)] == nil:
+	case l == nil || l.held != "" || l.uid != of || l.wanted[c.Ref.AnyVersion()]:
+	case l.actions[c.Ref.AnyVersion()] == nil:
 		p.say("%s: %s is its child, no part wants it, and nothing is done about it", l.name, c.ID)
-	case l.actions[anyVersion(c.Ref)].Op.Acts():
-		p.say("%s: it rests, and this is left to be done: %s", l.name, l.actions[anyVersion(c.Ref)])
+	case l.actions[c.Ref.AnyVersion()].Op.Acts():
+		p.say("%s: it rests, and this is left to be done: %s", l.name, l.actions[c.Ref.AnyVersion()])
 	}
 }
 

@@ -304,10 +304,7 @@ func (w *World) settle(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		done, err := w.step(ctx)
-		if err == nil {
-			err = w.store.Lost()
-		}
+		done, err := w.step(ctx), w.store.Lost()
 		if err == nil && w.endless {
 			err = fmt.Errorf("it does not settle: at one time, %s", w.busiest())
 		}
@@ -319,12 +316,12 @@ func (w *World) settle(ctx context.Context) error {
 }
 
 // step does one thing; done says that there was nothing to do.
-func (w *World) step(ctx context.Context) (done bool, err error) {
+func (w *World) step(ctx context.Context) (done bool) {
 	if w.engine == nil {
-		return !w.collect() && !w.move(), nil
+		return !w.collect() && !w.move()
 	}
 	if w.look() {
-		return false, nil
+		return false
 	}
 	if len(w.pending) > 0 {
 		a := w.pending[0]
@@ -332,9 +329,9 @@ func (w *World) step(ctx context.Context) (done bool, err error) {
 		if in := w.carryOut(ctx, a); in != nil {
 			w.handle(in)
 		}
-		return false, nil
+		return false
 	}
-	return !w.collect() && !w.move(), nil
+	return !w.collect() && !w.move()
 }
 
 // Advance moves the clock on, and fires what falls due on the way, in order. It settles

@@ -214,7 +214,7 @@ type writing struct{ commit, event *effect.Cause }
 func (w Writes) Begin(writes []effect.Write, cause *effect.Cause) {
 	for i := range writes {
 		for _, ref := range writes[i].Objects() {
-			w[anyVersion(ref)] = writing{cause, cause.Of(writes[i].Pos)}
+			w[ref.AnyVersion()] = writing{cause, cause.Of(writes[i].Pos)}
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (w Writes) Begin(writes []effect.Write, cause *effect.Cause) {
 func (w Writes) End(writes []effect.Write, cause *effect.Cause) {
 	for i := range writes {
 		for _, ref := range writes[i].Objects() {
-			if ref = anyVersion(ref); w[ref].commit == cause {
+			if ref = ref.AnyVersion(); w[ref].commit == cause {
 				delete(w, ref)
 			}
 		}
@@ -238,18 +238,8 @@ func (w Writes) Caused(apiVersion, kind string, events []builtins.Event) []built
 	out := slices.Clone(events)
 	for i := range out {
 		if ev := &out[i]; ev.Cause == nil {
-			ev.Cause = w[anyVersion(effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: ev.Namespace, Name: ev.Name})].event
+			ev.Cause = w[effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: ev.Namespace, Name: ev.Name}.AnyVersion()].event
 		}
 	}
 	return out
-}
-
-// anyVersion is ref with the group in place of the API version.
-func anyVersion(ref effect.Ref) effect.Ref {
-	group, _, grouped := strings.Cut(ref.APIVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	ref.APIVersion = group
-	return ref
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -84,14 +85,7 @@ func Read(kept map[string][]byte) []Finalizer {
 
 // sameKind says whether two are on objects of one kind, in any version.
 func (f Finalizer) sameKind(other Finalizer) bool {
-	group := func(f Finalizer) string {
-		group, _, grouped := strings.Cut(f.APIVersion, "/")
-		if !grouped {
-			return ""
-		}
-		return group
-	}
-	return f.Kind == other.Kind && group(f) == group(other)
+	return f.Kind == other.Kind && effect.GroupOf(f.APIVersion) == effect.GroupOf(other.APIVersion)
 }
 
 // Set holds the finalizers of one module, one per hook.
