@@ -181,7 +181,7 @@ func (s *Server) docOfText(d *document, c cursor) string {
 			return strings.TrimSpace(dedent(docOfFile(src.parsedText)) + "\n\n*" + src.inTree + "*")
 		}
 	case in.char == '(' && in.callee == "load":
-		if src, ok := s.load(d, labelOf(c, in)); ok {
+		if src, ok := s.load(d, labelOf(c)); ok {
 			if id := src.global(word); id != nil {
 				return docOfTarget(target{src, id})
 			}
