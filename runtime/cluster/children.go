@@ -133,17 +133,27 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	return form, err
 }
 
-// deleteChild deletes a child as it was seen: somebody may have retained it, or made it their own, since.
+// deleteChild deletes a child, unless somebody has retained it, or made it their own, since it was seen: a watch keeps
+// no version of it.
 func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
-	seen := map[string]any{"uid": m.Unchanged.UID}
-	if m.Unchanged.ResourceVersion != "" {
-		seen["resourceVersion"] = m.Unchanged.ResourceVersion
-	}
 	asked := time.Now()
-	obj, left, err := w.o.Client.Delete(ctx, manager, m.Ref, map[string]any{"metadata": seen}, func(live map[string]any) bool {
+	live, err := w.o.Client.Get(ctx, m.Ref)
+	if err != nil {
+		return err
+	}
+	goes := func(live map[string]any) bool {
 		a := appliedFields(live, manager, "")
 		return marked(a) && a.owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
-	})
+	}
+	if live != nil && (m.Unchanged != nil && uidOf(live) != m.Unchanged.UID || !goes(live)) {
+		return nil
+	}
+	var obj map[string]any
+	left := false
+	if live != nil {
+		asked = time.Now()
+		obj, left, err = w.o.Client.Delete(ctx, manager, m.Ref, live, goes)
+	}
 	if err == nil && !left {
 		w.o.Observe(m.Ref, obj, cause, asked)
 	}

@@ -86,7 +86,7 @@ func TestAChildIsDeletedAsItWasSeen(t *testing.T) {
 		}, true},
 		"touched": {func(m map[string]any) { m["labels"].(map[string]any)["x"] = "y" }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		for _, late := range []bool{false, true} { // after the look at it, too
 			s := newSetWorld(t)
 			child := childOf("u1", "x", "1")
 			write := func(w effect.Write) error {
@@ -95,16 +95,19 @@ func TestAChildIsDeletedAsItWasSeen(t *testing.T) {
 			if err := write(effect.Write{Kind: effect.WriteApply, Ref: effect.RefOf(child), Force: true, Object: child}); err != nil {
 				t.Fatal(err)
 			}
-			metadata := s.api.Object("v1", "ConfigMap", "a", "x")["metadata"].(map[string]any)
-			seen := &effect.Unchanged{UID: metadata["uid"].(string), ResourceVersion: metadata["resourceVersion"].(string)}
-			s.withMeta("x", test.between)
+			seen := &effect.Unchanged{UID: uidOf(s.api.Object("v1", "ConfigMap", "a", "x"))}
+			if late {
+				s.onDelete(func() { s.withMeta("x", test.between) })
+			} else {
+				s.withMeta("x", test.between)
+			}
 			if err := write(effect.Write{Kind: effect.WriteDelete, Ref: effect.RefOf(child), Unchanged: seen}); err != nil {
 				t.Error(err)
 			}
 			if is := s.api.Object("v1", "ConfigMap", "a", "x") != nil; is != test.stays {
-				t.Errorf("it stays: %t", is)
+				t.Errorf("%s, late %t: it stays: %t", name, late, is)
 			}
-		})
+		}
 	}
 }
 

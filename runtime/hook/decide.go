@@ -362,8 +362,6 @@ func (d *decision) effects(actions []reconcile.Action) (out effect.Effects, abou
 			w.Recreate, w.Adopt = d.recreate[a.Part] && !a.Adopt, d.adopt[a.Part]
 		case a.Op == reconcile.OpDelete:
 			w.Kind = effect.WriteDelete
-			meta, _ := d.live[a.ID]["metadata"].(map[string]any)
-			w.Unchanged = &effect.Unchanged{UID: a.UID, ResourceVersion: text(meta, "resourceVersion")}
 		default:
 			if waits == "" && !(a.Part == "" && a.Op == reconcile.OpHold) { // else it is retained
 				waits = a.String()
