@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/e2e/proxy"
@@ -45,6 +47,7 @@ type mark struct {
 type marks struct {
 	*world
 	listener *httptest.Server
+	reviewed string // a namespace of which a hook is asked about each change
 
 	mu    sync.Mutex
 	heard []string
@@ -63,7 +66,18 @@ func newMarks(t *testing.T) *marks {
 	first := late("first")
 	first["web/module.star"] = "module()\n"
 	maps.Copy(first, chartOf("web"))
-	m.world = newWorld(t, setting{tree: first})
+	address := ""
+	for address == "" { // a port that the system gives to nobody who asks for any, for it stays the same
+		if ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))); err == nil {
+			address = ln.Addr().String()
+			ln.Close()
+		}
+	}
+	m.world = newWorld(t, setting{tree: first, args: []string{"--webhook-address=" + address, "--webhook-url=https://" + address}})
+	m.reviewed = m.cluster.Namespace(t)
+	_, err := m.cluster.Client.CoreV1().Namespaces().Patch(t.Context(), m.reviewed, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{"reviewed":%q}}}`, m.ns), metav1.PatchOptions{})
+	m.done(err)
 	m.start()
 	m.state("first", status.ModuleReady)
 	return m
@@ -130,6 +144,47 @@ func applied(name string) string {
 	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q, "namespace": "$NS"}}`, name)
 }
 
+// registered is the list of what the API server is told to ask.
+func (m *marks) registered() []string {
+	list, err := m.cluster.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(m.t.Context(),
+		metav1.ListOptions{LabelSelector: "starling.dev/instance=" + m.ns + ".starling"})
+	m.done(err)
+	var out []string
+	for _, c := range list.Items {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// reviews begins again with a hook that reviews, and with no authority.
+func (m *marks) reviews() {
+	m.replicas[0].Kill()
+	if err := m.cluster.Client.CoreV1().Secrets(m.ns).Delete(m.t.Context(), "starling-webhooks", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		m.done(err)
+	}
+	for _, name := range m.registered() {
+		m.done(m.cluster.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(m.t.Context(), name, metav1.DeleteOptions{}))
+	}
+	m.write(hooked("guard", `hook(lambda ctx: deny("no entry"), name = "guard", on = [k8s.validate("v1", "ConfigMap", ["CREATE"], failure_policy = "ignore",
+    namespace_labels = {"reviewed": "$NS"})])
+`))
+	m.freeLease()
+	m.replicas[0].start()
+}
+
+// denies says that the API server does not ask the hook, or does not believe it.
+func (m *marks) denies(bool) error {
+	_, err := m.cluster.Client.CoreV1().ConfigMaps(m.reviewed).Create(m.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any"}},
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil || !strings.Contains(err.Error(), "no entry") {
+		return fmt.Errorf("it is not denied: %v", err)
+	}
+	if len(m.registered()) == 0 {
+		m.t.Fatal("it is denied, and nothing is registered")
+	}
+	return nil
+}
+
 // marks lists them; id tells the modules of one round from those of others.
 func (m *marks) marks(id string) []mark {
 	name := func(kind string) string { return kind + "-" + id }
@@ -184,6 +239,7 @@ func (m *marks) marks(id string) []mark {
 		},
 		{name: "the place of a set", kept: "starling-set-of-", made: made(name("member")), want: exists(name("member")),
 			change: grow(hooked(name("sets"), "def run(ctx):\n    k8s.apply_set(\"all\", ["+applied(name("member"))+"])\nhook(run, on = [startup()])\n"))},
+		{name: "the authority of webhooks", kept: "starling-webhooks", change: m.reviews, made: func() bool { return len(m.registered()) > 0 }, want: m.denies},
 		{name: "the record of a release", kept: "starling-releases", made: made(name("released")), want: ready(name("released")),
 			change: grow(late(name("released")))},
 		{name: "the place of a module", kept: "starling-kept-global", made: made(name("after")), want: ready(name("after")), change: grow(after)},
@@ -227,7 +283,7 @@ func TestKilledBetweenAMarkAndWhatItProtects(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		all := m.marks(fmt.Sprint("w", written))
 		if !long {
-			all = all[:3]
+			all = all[:4]
 		}
 		for i, k := range all {
 			at := make(chan struct{}, 1)
