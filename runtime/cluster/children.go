@@ -217,6 +217,9 @@ func marked(a *applied) bool {
 
 // owns says whether the manager owns a label or an annotation.
 func (a *applied) owns(in, key string) bool {
+	if a == nil {
+		return false
+	}
 	metadata, _ := a.fields["f:metadata"].(map[string]any)
 	fields, _ := metadata["f:"+in].(map[string]any)
 	_, is := fields["f:"+key]

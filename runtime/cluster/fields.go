@@ -46,8 +46,7 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 // FieldsWritten says whether manager has written the annotation by which a parent says that it has fields of
 // live.
 func FieldsWritten(live map[string]any, manager, mark string) bool {
-	a := appliedFields(live, manager, "")
-	return a != nil && a.owns("annotations", mark)
+	return appliedFields(live, manager, "").owns("annotations", mark)
 }
 
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want
@@ -58,16 +57,14 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 		own = clashes(want, live, a.fields, "")
 	}
 	parents := []string{manager}
+	writers := writersOf(live)
 	for _, held := range reconcile.HeldIn(live) {
 		if held.Name == mark || held.Subresource != subresource {
 			continue
 		}
-		for _, by := range Takers(live, "") {
-			a := appliedFields(live, by, "")
-			if a == nil || !a.owns("annotations", held.Name) {
-				continue
-			}
-			if a = appliedFields(live, by, subresource); a == nil {
+		for _, by := range writers[held.Name] {
+			a := appliedFields(live, by, subresource)
+			if a == nil {
 				continue
 			}
 			parents = append(parents, by)
@@ -83,6 +80,27 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 		}
 	}
 	out.Yields = out.Yields && !othersClash(want, live, parents)
+	return out
+}
+
+// writersOf are the managers that have applied each annotation. An object may have marks of many parents: it is gone
+// through once for all of them.
+func writersOf(live map[string]any) map[string][]string {
+	metadata, _ := live["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	out := map[string][]string{}
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		by, _ := entry["manager"].(string)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		meta, _ := fields["f:metadata"].(map[string]any)
+		annotations, _ := meta["f:annotations"].(map[string]any)
+		for name := range annotations {
+			if name = strings.TrimPrefix(name, "f:"); appliedFields(live, by, "").owns("annotations", name) {
+				out[name] = append(out[name], by)
+			}
+		}
+	}
 	return out
 }
 

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 // askFor is how often a parent looks for an object that is not there, or waits for fields that another
 // parent has. It asks the watch, and makes no request.
 const askFor = 10 * time.Second
+
+// maxHolders is how many parents of one controller may have fields of one object: each leaves a mark on it, and each
+// change of it is looked at by all of them.
+const maxHolders = 100
 
 // Fields is what is known of the fields that one holder has of objects of others.
 type Fields struct {
@@ -104,12 +109,27 @@ func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
 		return
 	}
 	switch {
+	case c.Digest == "" && d.crowded(live):
+		c.Foreign = fmt.Sprintf("%d parents of this controller, as many as may set fields of one object", maxHolders)
+		d.lookAgain(askFor)
 	case c.Digest != p.Digest:
 	case f.Same(want, live):
 		d.rests(c)
 	default:
 		d.changed(c, f.Owns(want, live), f.Writer(live, mark))
 	}
+}
+
+// crowded says whether other parents of the controller have as many fields of an object as may be. A mark that
+// somebody else has written counts for nothing.
+func (d *decision) crowded(live map[string]any) bool {
+	n := 0
+	for _, held := range reconcile.HeldIn(live) {
+		if held.Controller == d.parent.Controller && d.r.Family.Fields(held.Holder).Writer(live, held.Name).Ours {
+			n++
+		}
+	}
+	return n >= maxHolders
 }
 
 // bare names an object and nothing else.

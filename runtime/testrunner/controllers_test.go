@@ -29,6 +29,10 @@ func TestBadParents(t *testing.T) { testTree(t, "testdata/bad", 0) }
 // are no other orders.
 func TestAContestedChild(t *testing.T) { testTree(t, "testdata/contests", 0) }
 
+// So many parents of a controller set fields of one object that one more may not: it is told, its other parts go on,
+// and it has them once another parent is gone.
+func TestManyParentsOfOneObject(t *testing.T) { testTree(t, "testdata/holders", 0) }
+
 // An error of a function that a test has called names the place where it happened.
 func TestAnErrorOfDesiredHasItsPlace(t *testing.T) {
 	read, err := tree.Read(fstest.MapFS{
