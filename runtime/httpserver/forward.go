@@ -135,7 +135,9 @@ func forwarded(ctx context.Context, scheme string, to Peer, in Incoming) *http.R
 	header.Del(tokenHeader)
 	if in.Hook != "" { // else the other one checks it
 		for _, name := range secretHeaders {
-			header.Del(name)
+			if name != in.sum {
+				header.Del(name)
+			}
 		}
 	}
 	if in.token != "" {

@@ -163,6 +163,19 @@ func TestTokensAreNotForwarded(t *testing.T) {
 	}
 }
 
+// A signature is no secret: it is handed on in whatever header it is.
+func TestSignaturesInAnyHeaderAreForwarded(t *testing.T) {
+	for _, header := range secretHeaders {
+		leads, stands := two(t, [2]string{}, func() []*builtins.ReceiveBinding {
+			return []*builtins.ReceiveBinding{{Path: "/x", Signature: builtins.SignatureHMAC, Header: header, Secret: ref("token")}}
+		})
+		resp, text := stands.do("POST", "/x", "{}", header, hex.EncodeToString(sum("{}", token)))
+		if resp.StatusCode != 200 || len(leads.asked) != 1 {
+			t.Errorf("%s: %d %s", header, resp.StatusCode, text)
+		}
+	}
+}
+
 // A request that was handed on is answered by the process that was meant, or by nobody: it goes nowhere else.
 func TestAForwardedRequestIsNeverForwardedAgain(t *testing.T) {
 	leads, stands := two(t, [2]string{}, func() []*builtins.ReceiveBinding { return []*builtins.ReceiveBinding{{Path: "/open"}} })

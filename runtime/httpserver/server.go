@@ -56,6 +56,8 @@ type Incoming struct {
 	Body []byte
 	// token is a secret that the headers of HTTP hold, as it was checked.
 	token string
+	// sum is the header that holds the signature, where the hook has named one: that is no secret.
+	sum string
 }
 
 // Options configures a [Server]. All fields are required.
@@ -306,7 +308,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, to *route, ready
 		hold.Release()
 		return nil, err
 	}
-	return s.answer(Incoming{Hook: to.hook, Request: Received(r, body).Request(to.binding), HTTP: r, Body: body, token: proof.token}, func(ok bool) {
+	return s.answer(Incoming{Hook: to.hook, Request: Received(r, body).Request(to.binding), HTTP: r, Body: body, token: proof.token, sum: to.decl.Header}, func(ok bool) {
 		to.taken.end(mark, ok)
 		hold.Release()
 	})
