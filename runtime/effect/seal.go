@@ -47,8 +47,13 @@ func (s *Seal) Use(secret []byte, unsigned time.Time) {
 	s.key.Store(&sealKey{secret: secret, unsigned: unsigned})
 }
 
-// None notes that the instance has no key yet: no process of this version has led.
-func (s *Seal) None() { s.key.Store(&sealKey{none: true}) }
+// None notes that the instance has no key yet: no process of this version has led. A key that is known stays: this
+// process may have made it meanwhile.
+func (s *Seal) None() {
+	if was := s.key.Load(); len(was.secret) == 0 {
+		s.key.CompareAndSwap(was, &sealKey{none: true})
+	}
+}
 
 // Known says whether it is known which key the instance has, if any.
 func (s *Seal) Known() bool { return s.Ready() || s.key.Load().none }
