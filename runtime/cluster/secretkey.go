@@ -74,6 +74,9 @@ const (
 	unsignedFor  = 24 * time.Hour
 )
 
+// ErrBadKey says that the Secret of the key holds none. It is told where the process that leads begins.
+var ErrBadKey = errors.New("delete it, and a new one is made, with which children are signed anew")
+
 // OpenSeal gives the seal of the client its key. With lead it makes the key, where there is none, and a warning tells
 // when marks of an earlier time count: only the holder of the Lease may do so. Without lead nothing is said of a
 // key that is not there.
@@ -95,12 +98,12 @@ func (k SecretKey) OpenSeal(ctx context.Context, now time.Time, lead bool) (warn
 		}
 	}
 	if len(key) != sealSize {
-		return "", fmt.Errorf("%s holds no key of %d bytes in data.key: delete it, and a new one is made, with which children are signed anew", k.Ref(), sealSize)
+		return "", fmt.Errorf("%s holds no key of %d bytes in data.key: %w", k.Ref(), sealSize, ErrBadKey)
 	}
 	text, _ := notes[unsignedNote].(string)
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil && text != "" {
-		return "", fmt.Errorf("%s says no time in its annotation %s: %q", k.Ref(), unsignedNote, text)
+		return "", fmt.Errorf("%s says no time in its annotation %s, but %q: %w", k.Ref(), unsignedNote, text, ErrBadKey)
 	}
 	k.Client.seal.Use(key, until)
 	return warning, nil

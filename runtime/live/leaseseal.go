@@ -2,11 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -21,12 +23,15 @@ type leaseSeal struct {
 	open func(context.Context) error
 }
 
-// know finds that out, once.
+// know finds that out, once. A Secret without a key keeps nobody from the Lease: the process that leads tells of it.
 func (s leaseSeal) know(ctx context.Context) error {
 	if s.Seal == nil || s.Known() {
 		return nil
 	}
-	return s.open(ctx)
+	if err := s.open(ctx); !errors.Is(err, cluster.ErrBadKey) {
+		return err
+	}
+	return nil
 }
 
 // sign signs a Lease as it is written: the name and the marks by themselves, since somebody may take out the name of a

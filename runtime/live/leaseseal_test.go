@@ -1,17 +1,74 @@
 package live
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
+
+// A process that stands by takes the key that comes in the place of one which somebody has deleted, and the one it
+// has is not lost to a list that was read before.
+func TestTheNextKeyIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, logins)
+		f.start()
+		f.waitReady()
+		g := f.beside(logins)
+		g.start()
+		time.Sleep(time.Minute)
+		next := make([]byte, 32)
+		f.patchTarget(secretAt("ops", "starling-marks"), `{"data": {"key": "`+base64.StdEncoding.EncodeToString(next)+`"}}`)
+		f.driver.o.Client.Seal().Use(next, time.Time{}) // as the next process does that leads
+		time.Sleep(time.Minute)
+		seal := g.driver.o.Client.Seal()
+		if is, _ := g.driver.holder.now(); is.name != f.driver.identity || is.forged {
+			t.Errorf("it believes the name of the process that leads no more: %+v", is)
+		}
+		if seal.None(); !seal.Ready() {
+			t.Error("the key is lost")
+		}
+		for _, p := range []*fixture{g, f} {
+			p.stop()
+			<-p.ended
+		}
+	})
+}
+
+// A Secret that holds no key keeps nobody from the Lease: the process that has it tells of the Secret, and goes on once
+// that is deleted.
+func TestASecretWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, logins)
+		f.applyAs("kubectl", secretAt("ops", "starling-marks"), map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"key": "eA=="},
+			"metadata": map[string]any{"namespace": "ops", "name": "starling-marks", "labels": map[string]any{
+				effect.InstanceLabel: effect.Instance{Namespace: "ops", Name: "starling"}.Label(), "starling.dev/marks": "key",
+			}},
+		})
+		f.start()
+		time.Sleep(time.Minute)
+		if is, _ := f.driver.holder.now(); is.role != takesOver {
+			t.Errorf("it has the Lease and does nothing: %+v", is)
+		}
+		if _, err := f.store.Delete(secretAt("ops", "starling-marks"), store.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.waitReady()
+		f.stop()
+		<-f.ended
+	})
+}
 
 // Somebody who may write the Lease names an address as that of the process that leads, and hooks as those that have
 // ended processes: no request is sent there, and no hook is quarantined.

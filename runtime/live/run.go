@@ -260,16 +260,24 @@ func (d *Driver) leaseSeal() leaseSeal {
 	return leaseSeal{d.o.Client.Seal(), func(ctx context.Context) error { return d.openSeal(ctx, false) }}
 }
 
-// awaitSeal waits for the key that the process which leads makes: reviews look at marks, too.
+// awaitSeal waits for the key that the process which leads makes: reviews look at marks, too. If that one signs with
+// another key, somebody has deleted the Secret, and there is a new one.
 func (d *Driver) awaitSeal() {
 	for {
-		if err := d.openSeal(d.work(), false); err == nil && d.o.Client.Seal().Ready() {
+		is, moved := d.holder.now()
+		if is.role != waits {
 			return
+		}
+		var again <-chan time.Time
+		if is.forged || !d.o.Client.Seal().Ready() {
+			_ = d.openSeal(d.work(), false)
+			moved, again = nil, time.After(sealAgain) // however often somebody writes the Lease
 		}
 		select {
 		case <-d.work().Done():
 			return
-		case <-time.After(sealAgain):
+		case <-moved:
+		case <-again:
 		}
 	}
 }
