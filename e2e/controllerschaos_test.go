@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -293,6 +294,7 @@ func (v *vandal) picture() (all, keys map[string]any, versions string, err error
 			}
 			marks := o.GetAnnotations()
 			delete(marks, reconcile.ParentUIDAnnotation)
+			delete(marks, effect.ChildSignature)
 			if !strings.HasSuffix(o.GetName(), "-last") {
 				delete(marks, reconcile.OrderAnnotation) // the controller sets none, so one stays that somebody else has set
 			}

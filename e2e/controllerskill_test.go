@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/e2e/proxy"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -319,6 +320,7 @@ func likeness(o *unstructured.Unstructured) map[string]any {
 		owners[i].UID = ""
 	}
 	delete(marks, reconcile.ParentUIDAnnotation)
+	delete(marks, effect.ChildSignature)
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	delete(spec, "clusterIP")
 	delete(spec, "clusterIPs")

@@ -22,6 +22,9 @@ const (
 	SetSignature = "starling.dev/set-signature"
 )
 
+// Signatures are the annotations that hold signatures. They differ from one write to another, by a time or a uid.
+var Signatures = []string{ChildSignature, MadeBySignature, SetSignature}
+
 // Seal signs marks with the key of an instance. A nil Seal signs nothing and believes every mark: it is for
 // those who write nothing to the cluster that they read. It is safe for concurrent use.
 type Seal struct {

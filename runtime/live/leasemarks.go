@@ -243,10 +243,12 @@ type markedLease struct {
 
 // Get reads the Lease.
 func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if err := l.of.seal.know(ctx); err != nil {
-		return nil, err
-	}
 	lease, err := l.LeaseInterface.Get(ctx, name, o)
+	if err == nil || apierrors.IsNotFound(err) {
+		if failed := l.of.seal.know(ctx); failed != nil {
+			return nil, failed
+		}
+	}
 	switch {
 	case err == nil:
 		l.of.met = &metMarks{lease.Annotations[marksAnnotation], holderOf(lease)}

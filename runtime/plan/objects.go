@@ -85,6 +85,7 @@ func deleting(obj map[string]any) bool {
 func bookkeeping(path []string) bool {
 	return len(path) == 2 && path[0] == "metadata" && slices.Contains(store.Bookkeeping, path[1]) ||
 		slices.Equal(path, []string{"metadata", "labels", effect.ReleasedByLabel}) ||
+		len(path) == 3 && path[1] == "annotations" && slices.Contains(effect.Signatures, path[2]) || // nobody here has the key
 		slices.Equal(path, conditions) ||
 		len(path) == 3 && path[0] == "status" && strings.HasPrefix(path[1], conditions[1]+"[") && slices.Contains(clocks, path[2])
 }
