@@ -73,7 +73,7 @@ func (c *crdMemory) heldBy(name, than string) (module, sum string) {
 	return module, sum
 }
 
-// leftTo says of which definitions of a module others are there.
+// leftTo lists the definitions of a module in whose place others are there.
 func (c *crdMemory) leftTo(module string) (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *crdMemory) keep(whose string, names map[string]bool) {
 	maps.DeleteFunc(c.applied[whose], func(name string, _ appliedCRD) bool { return !names[name] })
 }
 
-// again has all definitions of somebody looked at again.
+// again forgets all definitions of somebody, so the next look reads them.
 func (c *crdMemory) again(whose string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

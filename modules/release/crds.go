@@ -79,7 +79,7 @@ func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, adopt bool, files []Fi
 	return m.applyCRDs(ctx, crdOwner{whose: ref.Module, release: ref, adopt: adopt}, files)
 }
 
-// Left says of which definitions of a module those of others are there and stay, for people.
+// Left lists the definitions of a module in whose place others are there and stay, for people.
 func (m *Manager) Left(module string) []string { return m.crds.leftTo(module) }
 
 // ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,

@@ -157,8 +157,8 @@ func (c *Client) Config() *rest.Config { return c.config }
 // the Lease alone, which is given back after everything else has stopped.
 func (c *Client) UnfencedConfig() *rest.Config { return rest.CopyConfig(c.unfenced) }
 
-// UseSeal has marks of what is written signed, and those of what is there looked at. It is called before anything else:
-// without a seal no mark is signed, and all are believed.
+// UseSeal gives the client the seal that signs and checks marks. It is called before anything else: without a seal no
+// mark is signed, and all are believed.
 func (c *Client) UseSeal(s *effect.Seal) { c.seal = s }
 
 // Seal is that of [Client.UseSeal], nil for none.

@@ -123,7 +123,7 @@ func (s *Seal) Vouches(signature string, ref Ref, claim ...string) bool {
 // TakesUnsigned says that marks without a signature count now, for they are signed at the next look.
 func (s *Seal) TakesUnsigned() bool { return s != nil && s.now().Before(s.key.Load().unsigned) }
 
-// MadeUnsigned says that an object is older than the time in which marks had no signature.
+// madeUnsigned says that an object is older than the time in which marks had no signature.
 func (s *Seal) madeUnsigned(live map[string]any) bool {
 	meta, _ := live["metadata"].(map[string]any)
 	created, known := createdAt(meta)
@@ -141,11 +141,7 @@ func (s *Seal) is(sum string, ref Ref, claim []string) bool {
 }
 
 func (s *Seal) sum(ref Ref, claim []string) string {
-	group, _, grouped := strings.Cut(ref.APIVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	text, _ := json.Marshal(append([]string{group, ref.Kind, ref.Namespace, ref.Name}, claim...)) // no list runs into another
+	text, _ := json.Marshal(append([]string{GroupOf(ref.APIVersion), ref.Kind, ref.Namespace, ref.Name}, claim...)) // no list runs into another
 	mac := hmac.New(sha256.New, s.key.Load().secret)
 	mac.Write(text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])

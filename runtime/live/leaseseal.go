@@ -51,7 +51,7 @@ func (s leaseSeal) named(lease *coordinationv1.Lease) bool {
 	return s.Seal == nil || s.Vouches(name, leaseRef(lease), "holder", holderOf(lease))
 }
 
-// marks are those that a process of the instance has written.
+// marks returns the marks that a process of the instance has written, "" for others.
 func (s leaseSeal) marks(lease *coordinationv1.Lease) string {
 	text := lease.Annotations[marksAnnotation]
 	if _, sum, _ := strings.Cut(lease.Annotations[leaseSignature], " "); s.Seal == nil || s.Vouches(sum, leaseRef(lease), "marks", text) {

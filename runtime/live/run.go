@@ -270,7 +270,7 @@ func (d *Driver) awaitSeal() {
 		}
 		var again <-chan time.Time
 		if is.forged || !d.o.Client.Seal().Ready() {
-			_ = d.openSeal(d.work(), false)
+			_ = d.openSeal(d.work(), false)           // the process that leads tells of a key that cannot be read
 			moved, again = nil, time.After(sealAgain) // however often somebody writes the Lease
 		}
 		select {
