@@ -134,10 +134,12 @@ func TestALeaseThatAnotherOneHasHadMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := f.driver.term.Load()
+		resume := f.hang() // or it could lead again before the write
 		<-before.lost
 		if err := f.write(); !fenced(err) {
 			t.Errorf("a write ends with %v", err)
 		}
+		resume()
 		if !errors.Is(before.cause, errTaken) {
 			t.Errorf("it was lost by %v", before.cause)
 		}
