@@ -187,11 +187,11 @@ const (
 	stopPatience = time.Second
 )
 
-// engine are the options of an engine.
-func (o *Options) engine() engine.Options {
+// engineOptions are those of an engine.
+func (d *Driver) engineOptions() engine.Options {
 	return engine.Options{
-		Namespace: o.Namespace, Name: o.Name, PauseAll: o.PauseAll, Paused: o.Paused,
-		Grace: goneFor, Jitter: rand.Float64, Mark: o.Marks.Evaluating,
+		Namespace: d.o.Namespace, Name: d.o.Name, PauseAll: d.o.PauseAll, Paused: d.o.Paused,
+		Grace: goneFor, Jitter: rand.Float64, Mark: d.pulse.evaluating(d.o.Marks.Evaluating),
 	}
 }
 
@@ -206,7 +206,6 @@ func New(o Options) (*Driver, error) {
 		o: o, inbox: newInbox(),
 		since:     time.Now(),
 		holder:    newHolder(),
-		leading:   engine.New(o.Inputs.Options(o.engine())),
 		metrics:   o.Metrics,
 		requests:  newRequests(),
 		answers:   newAnswers(),
@@ -222,6 +221,7 @@ func New(o Options) (*Driver, error) {
 		terms:     make(chan *term),
 		done:      make(chan struct{}),
 	}
+	d.leading = engine.New(o.Inputs.Options(d.engineOptions()))
 	d.engine = d.leading
 	d.sight = &leaseSight{free: func() {
 		select {

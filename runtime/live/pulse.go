@@ -5,23 +5,26 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/engine"
 )
 
 const (
-	// slowAfter is how long one step of the engine may take before this process counts
+	// slowAfter is how long the engine may be at one thing before this process counts
 	// as not ready: long, because a Service that loses its only pod over a slow step
 	// loses all requests.
 	slowAfter = 15 * time.Second
 	// hungAfter is how long it may take before the process gives up: the engine does no
-	// I/O, so a step that takes so long does not end.
+	// I/O, so what takes so long does not end.
 	hungAfter = time.Minute
 )
 
 // pulse is what is known of the loop beside it: whether it goes on, and what the engine
 // said last of its readiness.
 type pulse struct {
-	base  time.Time
-	began atomic.Int64 // when the step under way began, in nanoseconds after base; 0: none is
+	base time.Time
+	// began is when the step under way began, or what it is at, in nanoseconds after base; 0: none is.
+	began atomic.Int64
 	ready atomic.Pointer[readiness]
 }
 
@@ -49,7 +52,24 @@ func (p *pulse) step(f func()) {
 	p.began.Store(0)
 }
 
-// age is how long the step under way has taken; 0 when there is none.
+// evaluating has each evaluation count by itself: a reload checks the values of a thousand modules in one step, and that
+// these take long together is no sign that the step does not end.
+func (p *pulse) evaluating(mark engine.Mark) engine.Mark {
+	return func(what, digest string) (func(bool), error) {
+		ended, err := mark(what, digest)
+		p.goesOn()
+		return func(ok bool) { ended(ok); p.goesOn() }, err
+	}
+}
+
+// goesOn notes that the step under way is at the next thing.
+func (p *pulse) goesOn() {
+	if p.began.Load() != 0 {
+		p.began.Store(int64(time.Since(p.base)))
+	}
+}
+
+// age is how long the engine has been at the same thing; 0 when it rests.
 func (p *pulse) age() time.Duration {
 	began := p.began.Load()
 	if began == 0 {

@@ -77,8 +77,7 @@ func (d *Driver) follow(before, next *generation.Generation) {
 		}
 		return
 	}
-	o := d.o.Inputs.Options(engine.Options{Namespace: d.o.Namespace, Name: d.o.Name, Mark: d.marks.Evaluating})
-	adopted, err := engine.Follow(o, before, next)
+	adopted, err := engine.Follow(d.o.Inputs.Options(d.engineOptions()), before, next)
 	d.o.Inputs.Followed(before, next, adopted)
 	if err != nil {
 		d.refused(err.Error())

@@ -31,7 +31,7 @@ func (d *Driver) standsBy() bool { return d.engine != d.leading }
 // standBy begins to stand by.
 func (d *Driver) standBy() {
 	if !d.standsBy() {
-		d.engine = engine.New(d.o.engine())
+		d.engine = engine.New(d.engineOptions())
 	}
 	d.holder.becomes(waits)
 	d.user.again()

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/engine"
 )
 
 // Runs that do not end are charged to their module as long as they compute: with more of
@@ -65,6 +68,87 @@ func TestRunsThatDoNotEndStayChargedToTheirModule(t *testing.T) {
 		f.stop()
 		if err := <-f.ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// slowValues has the engine take long to check the values of a module.
+func (f *fixture) slowValues(check func(what string)) {
+	o := f.driver.engineOptions()
+	mark := o.Mark
+	o.Mark = func(what, digest string) (func(bool), error) {
+		ended, err := mark(what, digest)
+		check(what)
+		return ended, err
+	}
+	f.driver.leading = engine.New(f.driver.o.Inputs.Options(o))
+	f.driver.engine = f.driver.leading
+}
+
+// manyModules are modules whose values have a schema.
+func manyModules(n int) map[string]string {
+	files := map[string]string{}
+	for i := range n {
+		files[fmt.Sprintf("m%d/module.star", i)] = "module()\n"
+		files[fmt.Sprintf("m%d/openapi/config-values.yaml", i)] = "type: object\nproperties: {a: {type: integer, default: 1}}\n" +
+			"x-kubernetes-validations: [{rule: self.a > 0}]\n"
+		files[fmt.Sprintf("m%d/values.yaml", i)] = "a: 1\n"
+	}
+	return files
+}
+
+// A reload that changes many modules with expensive rules is one long step, which ends: no module of it is to blame,
+// and the process goes on.
+func TestAReloadOfManyExpensiveModules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		f.slowValues(func(string) { time.Sleep(time.Second) })
+		f.start()
+		f.waitReady()
+		began := time.Now()
+		f.reload(manyModules(150))
+		if took := time.Since(began); took < 2*hungAfter {
+			t.Fatalf("the reload took only %s", took)
+		}
+		f.waitReady()
+		if n := len(f.driver.generation.Load().Names); n != 150 {
+			t.Errorf("%d modules are in force", n)
+		}
+		f.stop()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One module whose check does not end is what the process ends over, and the next one knows which it was.
+func TestAReloadWithAModuleThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		stuck := make(chan struct{})
+		defer close(stuck)
+		f.slowValues(func(what string) {
+			if what == "values of m3" {
+				<-stuck
+			}
+		})
+		f.start()
+		f.waitReady()
+		f.reload(manyModules(60))
+		if err := <-f.ended; err == nil || !strings.Contains(err.Error(), "at one step") {
+			t.Errorf("the process ends with %v", err)
+		}
+		left, err := readMarks(f.driver.marks.book.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for mark := range left {
+			if r := f.driver.marks.running[mark]; r == nil || r.what != "values of m3" {
+				t.Errorf("blamed: %+v", r)
+			}
+		}
+		if len(left) != 1 {
+			t.Errorf("%d marks stay", len(left))
 		}
 	})
 }

@@ -128,7 +128,7 @@ func (d *Driver) enter(t *term) {
 	t.numbers = d.used
 	d.term.Store(t)
 	d.o.Inputs.Next()
-	d.leading = engine.New(d.o.Inputs.Options(d.o.engine()))
+	d.leading = engine.New(d.o.Inputs.Options(d.engineOptions()))
 	d.standBy()
 	d.busy().Go(d.endOwed)
 }
@@ -143,5 +143,5 @@ func (d *Driver) stepDown() {
 		d.holder.sees(d.identity, true) // until another one is seen
 	}
 	d.holder.becomes(waits)
-	d.handOver(engine.New(d.o.engine()))
+	d.handOver(engine.New(d.engineOptions()))
 }
