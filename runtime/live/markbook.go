@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -26,9 +27,14 @@ const (
 // there as long as it is open.
 type markBook struct {
 	path    string
-	file    *os.File // nil: nothing is marked yet
+	file    bookFile // nil: nothing is marked yet
 	records int
 	spare   []int // records that nobody has
+}
+
+type bookFile interface {
+	io.WriterAt
+	io.Closer
 }
 
 // begin notes that a mark is under way, at its record; noRecord: it gets one.
@@ -85,9 +91,13 @@ func (b *markBook) close() error {
 	return errors.Join(err, removeFile(b.path))
 }
 
-func (b *markBook) open() (err error) {
-	if b.file == nil {
-		b.file, err = os.OpenFile(b.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+func (b *markBook) open() error {
+	if b.file != nil {
+		return nil
+	}
+	file, err := os.OpenFile(b.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err == nil {
+		b.file = file
 	}
 	return err
 }

@@ -28,8 +28,9 @@ const forgetAfter = 30 * 24 * time.Hour
 // process with it (memory that no limit saw in time, a fault of the runtime) is known
 // afterwards: a run of a hook, a filter, enabled(), the load of a module, a section of the
 // config. All of them are records of one file, without an API write, and a process that stops as it should
-// leaves none. Each time costs two writes of one byte, which matters to filters, to hooks that answer
-// requests, and to the start of a thousand modules.
+// leaves none. Each time costs two writes of one byte, which matters to hooks that answer requests, and to the start of a
+// thousand modules. A filter of a list, which comes again at once, costs two writes in all: its mark stays until it rests
+// for a moment, or until something else begins.
 //
 // A mark is that of a name and of the digest of its code: an edit gives a fresh chance,
 // and one of other code changes nothing.
@@ -47,6 +48,7 @@ type Marks struct {
 	led       time.Time       // since when this process has the Lease; zero: it has not
 	write     func()          // has the Lease carry what is under way; nil: it is not ours
 	looks     bool            // a look at what is under way comes
+	rests     []*running      // what has ended a moment ago, with its mark in the book
 	hooks     map[string]bool // the marks of the hooks in force; nil: nobody knows them yet
 	ended     string          // the last holder of the Lease of this folder that has ended as it should
 	// alone is held by all that load, and by one that was there when a process ended
@@ -68,6 +70,7 @@ type running struct {
 	// passed says that it went well, and that what earlier processes have against it is
 	// cleared once this one has ended as it should.
 	passed  bool
+	rests   bool      // it has ended, and its mark is in the book
 	since   time.Time // it is under way
 	carried bool      // the Lease says so
 	record  int       // its place in the book, or noRecord
@@ -138,7 +141,11 @@ func (m *Marks) Uncounted() error { return m.uncounted }
 func (m *Marks) quarantined(what, digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mark := markOf(what, digest)
+	return m.why(markOf(what, digest))
+}
+
+// why is quarantined for a mark. Called with the mutex held, as all below that take a mark.
+func (m *Marks) why(mark string) string {
 	n, inherited := m.unclean[mark], m.inherited.Unclean[mark]
 	if inherited > 0 && m.asked != nil {
 		m.asked[mark] = true
@@ -166,7 +173,11 @@ func (m *Marks) barred(h *generation.Hook) string { return m.quarantined(h.ID, h
 func (m *Marks) begin(what, digest string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mark := markOf(what, digest)
+	_, err := m.beginMark(what, markOf(what, digest))
+	return err
+}
+
+func (m *Marks) beginMark(what, mark string) (*running, error) {
 	r := m.running[mark]
 	if r == nil {
 		r = &running{what: what, record: noRecord}
@@ -174,15 +185,20 @@ func (m *Marks) begin(what, digest string) error {
 	}
 	m.replace(what, mark)
 	if r.times <= r.waiting {
-		if err := m.book.begin(mark, what, &r.record); err != nil {
-			return err // there is no run
+		if !r.rests {
+			if time.Since(r.since) > restsFor { // else they take turns
+				m.rest() // what ends the process now is not that
+			}
+			if err := m.book.begin(mark, what, &r.record); err != nil {
+				return nil, err // there is no run
+			}
 		}
-		r.since, r.carried = time.Now(), false
+		r.since, r.carried, r.rests = time.Now(), false, false
 		m.lookIn(carriedAfter)
 	}
 	r.times++
 	r.gone = false
-	return nil
+	return r, nil
 }
 
 // replace has the mark of other code of this name go as soon as it does not run.
@@ -261,20 +277,25 @@ func (m *Marks) Loading(module, digest string) (loaded func(ok bool), err error)
 // error says why it must not begin. Without a mark, where the disk is full, it goes on: hooks
 // do, too, and they tell of it.
 func (m *Marks) Evaluating(what, digest string) (ended func(ok bool), err error) {
-	if why := m.quarantined(what, digest); why != "" {
+	mark := markOf(what, digest)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why := m.why(mark); why != "" {
 		return nil, errors.New(why)
 	}
-	if err := m.begin(what, digest); err != nil {
+	r, err := m.beginMark(what, mark)
+	if err != nil {
 		return func(bool) {}, nil
 	}
 	return func(ok bool) {
-		_ = m.end(what, digest, false) // a mark that stays counts once
-		// A filter that passes many objects may end the process at another one each time.
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if r := m.running[markOf(what, digest)]; r != nil {
-			r.passed = r.passed || ok
+		if m.running[mark] != r {
+			return // cleared meanwhile
 		}
+		// A filter that passes many objects may end the process at another one each time.
+		r.passed = r.passed || ok
+		m.endSoon(mark, r)
 	}, nil
 }
 
@@ -334,6 +355,7 @@ func (m *Marks) use(gen *generation.Generation) {
 
 // drop forgets what does not run; another one may have its record.
 func (m *Marks) drop(mark string, r *running) {
+	m.endRest(r)
 	delete(m.running, mark)
 	if m.latest[r.what] == mark {
 		delete(m.latest, r.what)
