@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -29,30 +30,148 @@ func heldLimit() int64 {
 	return defaultHeld
 }
 
-// hold counts what a view holds more, or less, and says why it is too much, if it is. Called
-// with the mutex of its stream held.
+// budget is what the snapshots of all views hold together. mu is taken after all other locks.
+type budget struct {
+	mu    sync.Mutex
+	limit int64
+	all   int64
+	views map[*view]held
+	// making says that watches are being stopped.
+	making bool
+}
+
+// held is a view that somebody has: whose it is, how often, and what it holds: the rows, and of a list that is under way.
+type held struct {
+	stream  *stream
+	modules map[string]int
+	bytes   int64
+}
+
+// count notes that a module has a view once more, or less. What a view holds that nobody has is taken off.
+func (b *budget) count(s *stream, v *view, module string, by int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.views[v]
+	if h.modules == nil {
+		h = held{stream: s, modules: map[string]int{}}
+	}
+	if h.modules[module] += by; h.modules[module] == 0 {
+		delete(h.modules, module)
+	}
+	if b.views[v] = h; len(h.modules) == 0 {
+		b.all -= h.bytes
+		delete(b.views, v)
+	}
+}
+
+func (b *budget) of(v *view) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.views[v].bytes
+}
+
+// larger returns the views of modules that hold more than those of a view, how much they are, and the largest one of
+// the module that holds most. A view of several modules is that of the one that holds least. Starling's own watches are
+// of none. Called with b.mu held.
+func (b *budget) larger(v *view) (all int64, largest *view) {
+	by := map[string]int64{}
+	for _, h := range b.views {
+		for module := range h.modules {
+			by[module] += h.bytes
+		}
+	}
+	by[""] = 0
+	least := func(v *view) int64 {
+		n := int64(math.MaxInt64)
+		for module := range b.views[v].modules {
+			n = min(n, by[module])
+		}
+		return n
+	}
+	own, most := least(v), int64(0)
+	for other, h := range b.views {
+		if of := least(other); of > own && h.bytes > 0 {
+			all += h.bytes
+			if largest == nil || of > most || of == most && h.bytes > b.views[largest].bytes {
+				largest, most = other, of
+			}
+		}
+	}
+	return all, largest
+}
+
+// hold counts what a view holds more, or less, and says why it is too much, if it is. Modules that hold more make room
+// before it is. Called with the mutex of its stream held.
 func (s *stream) hold(v *view, more int64) error {
-	if len(v.subs) == 0 {
+	b := &s.m.held
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, is := b.views[v]
+	if !is {
 		return nil // what it held was taken off when the last one left
 	}
-	v.held += more
-	all := s.m.held.Add(more)
+	var largest *view
+	if more > 0 && b.all+more > b.limit && !b.making {
+		_, largest = b.larger(v)
+	}
+	h.bytes += more
+	b.all += more
+	b.views[v] = h
 	switch {
 	case more <= 0:
-	case v.held > s.m.o.Held/2:
-		return fmt.Errorf("its objects take more than the %d MiB that one watch may hold", s.m.o.Held/2>>20)
-	case all > s.m.o.Held:
-		return fmt.Errorf("with its objects all watches hold more than %d MiB", s.m.o.Held>>20)
+	case h.bytes > b.limit/2:
+		return fmt.Errorf("its objects take more than the %d MiB that one watch may hold", b.limit/2>>20)
+	case b.all <= b.limit, b.making:
+	case largest != nil:
+		b.making = true
+		s.m.wg.Go(func() { s.m.makeRoom(v) })
+	default:
+		return fmt.Errorf("with its objects all watches hold more than %d MiB", b.limit>>20)
 	}
 	return nil
+}
+
+// makeRoom stops watches of modules that hold more than that of a view, until all fit. It is no part of hold: each has
+// a stream with a mutex.
+func (m *Manager) makeRoom(v *view) {
+	b := &m.held
+	for {
+		b.mu.Lock()
+		_, largest := b.larger(v)
+		if b.all <= b.limit || largest == nil {
+			b.making = false
+			b.mu.Unlock()
+			return
+		}
+		s := b.views[largest].stream
+		b.mu.Unlock()
+		s.mu.Lock()
+		var tell []*subscription
+		if len(largest.subs) > 0 {
+			tell = s.overfull(largest, fmt.Errorf("all watches hold more than %d MiB, and those of its module the most", b.limit>>20), nil)
+		}
+		s.mu.Unlock()
+		flush(tell)
+	}
 }
 
 // crowded has an object of [Spec].Each that is larger than a quarter of what is free count as one that the filter fails
 // on: however many large ones there are, they leave room for others. Called with s.mu held.
 func (s *stream) crowded(v *view, key objectKey, out *outcome) {
+	if !v.each || !out.keep {
+		return
+	}
 	_, before := v.find(key)
-	free := max(min(s.m.o.Held/2-v.held, s.m.o.Held-s.m.held.Load()), 0)
-	if !v.each || !out.keep || out.size <= max(free/4, before.weight()) {
+	b := &s.m.held
+	b.mu.Lock()
+	own := b.limit/2 - b.views[v].bytes
+	free := max(min(own, b.limit-b.all), 0)
+	if out.size > free/4 {
+		larger, _ := b.larger(v)
+		free = max(min(own, b.limit-b.all+larger), 0)
+	}
+	b.mu.Unlock()
+	if out.size <= max(free/4, before.weight()) {
 		return
 	}
 	*out = outcome{marks: out.marks, version: out.version, err: fmt.Errorf(
@@ -89,7 +208,7 @@ func (s *stream) recount(v *view) error {
 		sum += r.weight()
 	}
 	v.full = nil
-	return s.hold(v, sum-v.held)
+	return s.hold(v, sum-s.m.held.of(v))
 }
 
 // listedOne counts what a list has kept of one object, until that is taken in. An object

@@ -94,7 +94,7 @@ func TestAWatchThatIsStoppedWhileItListsHoldsNothing(t *testing.T) {
 				f.manager.Stop("slow")
 				close(leave)
 				f.manager.Shutdown() // waits for what is under way
-				if held := f.manager.held.Load(); held != 0 {
+				if held := f.manager.held.all; held != 0 {
 					t.Errorf("%d bytes are counted of no watch", held)
 				}
 			})
@@ -209,6 +209,62 @@ func TestLargeObjectsLeaveRoomForOthers(t *testing.T) {
 				}
 				if kept == 0 || kept > 4 {
 					t.Errorf("%d large ones are kept", kept)
+				}
+			})
+		}
+	}
+}
+
+// When all is full, the module that holds most gives way: its largest watch is stopped, and others have their objects. A
+// module that holds more than others takes nothing from them, and one that shares a small watch does not bring it down.
+func TestTheModuleThatHoldsMostGivesWay(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, streaming := range []bool{true, false} {
+			t.Run(fmt.Sprintf("apart=%v, streamed=%v", apart, streaming), func(t *testing.T) {
+				f := newFixture(t)
+				if !streaming {
+					f.api.NoStreaming()
+				}
+				f.manager.Shutdown()
+				f.manager = New(Options{Client: f.client, Sink: f.recorder, Held: 2 << 20, Backoff: lane.Backoff{Factor: 1}})
+				t.Cleanup(f.manager.Shutdown)
+				spec := func(module, namespace string) Spec {
+					s := Spec{ID: module + "-" + namespace, APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{namespace}, Module: module}
+					if apart {
+						s.Filter, s.FilterID, s.Apart = dataFilter, "all data", true
+					}
+					return s
+				}
+				large := strings.Repeat("x", 200<<10)
+				for namespace, n := range map[string]int{"a": 3, "b": 4, "c": 4, "d": 2} {
+					for i := range n {
+						f.api.Put(configMap(namespace, fmt.Sprint(i), large))
+					}
+				}
+				f.api.Put(configMap("small", "0", "1"))
+				for _, s := range []Spec{spec("greedy", "a"), spec("greedy", "small"), spec("greedy", "b")} {
+					f.manager.Start(s)
+					f.await(s.ID + " synced served=true")
+				}
+				f.manager.Start(spec("modest", "small"))
+				f.await("modest-small synced served=true")
+				f.manager.Start(spec("modest", "c"))
+				f.told("greedy-b lacks: stopped: all watches hold more than 2 MiB, and those of its module the most; keep less of each ConfigMap with filter=", "modest-c synced served=true")
+				f.manager.Start(spec("late", "d"))
+				f.told("late-d synced served=true")
+
+				// Of for_each each object has a quarter of what others would have to give up.
+				each := spec("each", "d")
+				each.Each = true
+				f.manager.Start(each)
+				f.told("modest-c lacks: stopped: all watches hold more than 2 MiB, and those of its module the most", "each-d synced served=true")
+				if n := f.manager.Size("each-d"); n != 2 {
+					t.Errorf("%d of for_each", n)
+				}
+				for _, id := range []string{"greedy-a", "greedy-small", "modest-small", "late-d", "each-d"} {
+					if !f.manager.Complete(id) {
+						t.Errorf("%s is stopped", id)
+					}
 				}
 			})
 		}

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -54,7 +53,7 @@ type Manager struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	held atomic.Int64 // what all snapshots hold, see [Options].Held
+	held budget // what all snapshots hold, see [Options].Held
 
 	// mu guards what follows. Locks are taken in the order manager, stream,
 	// subscription; the sink is called with none of them held.
@@ -91,12 +90,12 @@ func (m *Manager) turnsOf(module string) chan struct{} {
 func New(o Options) *Manager {
 	o.Backoff = cmp.Or(o.Backoff, lane.Backoff{Min: 200 * time.Millisecond, Max: 10 * time.Second, Factor: 2})
 	o.Recheck = cmp.Or(o.Recheck, lane.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Factor: 2})
-	o.Held = cmp.Or(o.Held, heldLimit())
 	o.Idle = cmp.Or(o.Idle, 3*time.Minute)
 	// client-go logs what the sink is told anyway.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	return &Manager{
 		o: o, ctx: ctx, cancel: cancel,
+		held:      budget{limit: cmp.Or(o.Held, heldLimit()), views: map[*view]held{}},
 		subs:      map[string]*subscription{},
 		streams:   map[streamKey]*stream{},
 		resolvers: map[string]*resolver{},
@@ -318,7 +317,7 @@ func (m *Manager) Size(id string) int {
 // full.
 func (m *Manager) Bytes(id string) (bytes int64) {
 	for _, p := range m.parts(id) {
-		bytes += p.stream.bytes(p.view)
+		bytes += m.held.of(p.view)
 	}
 	return bytes
 }

@@ -56,20 +56,24 @@ func TestAWatchTakesTheStreamOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// told waits until a line that begins so has come, and forgets it and those before it.
-func (r *recorder) told(begins string) {
+// told waits until lines that begin so have come, in any order, and forgets them and those before them.
+func (r *recorder) told(begins ...string) {
 	r.t.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(time.Minute)
 	for {
 		r.mu.Lock()
 		more := r.more
-		at := slices.IndexFunc(r.lines, func(line string) bool { return strings.HasPrefix(line, begins) })
-		if at >= 0 {
+		at, all := 0, true
+		for _, begins := range begins {
+			i := slices.IndexFunc(r.lines, func(line string) bool { return strings.HasPrefix(line, begins) })
+			at, all = max(at, i), all && i >= 0
+		}
+		if all {
 			r.lines = slices.Delete(r.lines, 0, at+1)
 		}
 		rest := fmt.Sprint(r.lines)
 		r.mu.Unlock()
-		if at >= 0 {
+		if all {
 			return
 		}
 		select {

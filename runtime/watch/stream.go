@@ -87,6 +87,7 @@ func (s *stream) join(sub *subscription) {
 		}
 	}
 	v.subs[sub] = true
+	s.m.held.count(s, v, sub.spec.Module, 1)
 	broken, lacks := v.trouble(s.key.kind)
 	sub.add(&part{stream: s, view: v, synced: v.synced && v.renewal == s.renewals, failed: s.failed, broken: broken, lacks: lacks})
 }
@@ -122,12 +123,11 @@ func (s *stream) leave(sub *subscription, v *view) (rows []*row, empty bool) {
 	defer s.mu.Unlock()
 	rows = slices.Clone(v.rows)
 	delete(v.subs, sub)
+	s.m.held.count(s, v, sub.spec.Module, -1)
 	if len(v.subs) == 0 {
 		for key, other := range s.views {
 			if other == v {
 				delete(s.views, key)
-				s.m.held.Add(-v.held)
-				v.held = 0
 			}
 		}
 	}
@@ -148,12 +148,6 @@ func (s *stream) size(v *view) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(v.rows)
-}
-
-func (s *stream) bytes(v *view) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return v.held
 }
 
 func (s *stream) at() uint64 {

@@ -51,8 +51,7 @@ type view struct {
 	turn  chan struct{} // of its module, for that
 	queue queue
 
-	held int64 // bytes of memory of the rows, and of a list that is under way
-	full error // why that list is not kept
+	full error // why a list that is under way is not kept
 	over error // why the view was stopped for what it holds, or nil
 
 	later bool // it is listed again after a while: something had no room
