@@ -27,7 +27,7 @@ func (c *checker) finds(m *generation.Module, examples []example, kinds *store.B
 			if all == nil {
 				all = c.server(kinds)
 				for _, e := range examples {
-					_, _ = create(all, e.Object) // its error is told where it is tried
+					_, _ = create(all, e.Object, false) // its error is told where it is tried
 				}
 			}
 			c.found(m, h, all, &o)

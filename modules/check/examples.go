@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
@@ -134,7 +136,7 @@ func (c *checker) serve(s *store.Store, m *generation.Module, f tree.File) {
 	}
 	for _, obj := range found {
 		delete(obj, "status")
-		if _, err := create(s, obj); err != nil {
+		if _, err := create(s, obj, false); err != nil {
 			c.addAt(Error, "load", m.Name, f.Path, err.Error(), "")
 		}
 	}
@@ -142,7 +144,7 @@ func (c *checker) serve(s *store.Store, m *generation.Module, f tree.File) {
 
 // create makes an object as somebody does who wants to be warned of mistakes. One that is there already,
 // as a namespace may be, stays as it is.
-func create(s *store.Store, obj map[string]any) (store.Result, error) {
+func create(s *store.Store, obj map[string]any, applied bool) (store.Result, error) {
 	ref := effect.RefOf(obj)
 	k, known := s.KindOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if !known {
@@ -155,6 +157,14 @@ func create(s *store.Store, obj map[string]any) (store.Result, error) {
 	made, err := s.Create(t, obj, store.WriteOptions{Manager: exampleManager})
 	if apierrors.IsAlreadyExists(err) {
 		return store.Result{Object: obj}, nil
+	}
+	if err != nil || !applied || len(made.Warnings) > 0 {
+		return made, err
+	}
+	text, err := json.Marshal(obj)
+	if err == nil { // an apply is refused for nulls that a creation leaves out
+		t.Name = made.Object["metadata"].(map[string]any)["name"].(string)
+		_, err = s.Patch(t, types.ApplyPatchType, text, store.WriteOptions{Manager: exampleManager, Force: true, DryRun: true})
 	}
 	return made, err
 }
@@ -179,7 +189,7 @@ func withStatus(s *store.Store, obj map[string]any, made store.Result) (store.Re
 func (c *checker) example(m *generation.Module, e example, s *store.Store, lookups map[*generation.Hook]builtins.LookupsOptions) {
 	ref := effect.RefOf(e.Object)
 	c.kind(m.Name, e.File, "examples/: ", ref.APIVersion, ref.Kind)
-	made, err := create(s, e.Object)
+	made, err := create(s, e.Object, false)
 	if err == nil {
 		made, err = withStatus(s, e.Object, made)
 	}
@@ -302,7 +312,7 @@ func (c *checker) part(m *generation.Module, h *generation.Hook, s *store.Store,
 		return // of an object that nobody has here
 	}
 	want := filled(p)
-	made, err := create(s, want)
+	made, err := create(s, want, true)
 	if err != nil {
 		why, hint := err.Error(), ""
 		if at, wanted := wrongType(want, err); at != "" {

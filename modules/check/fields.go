@@ -230,7 +230,7 @@ func (c *checker) customFields() {
 			}
 			for _, crd := range found {
 				delete(crd, "status")
-				_, _ = create(s, crd) // of one that is refused the objects are not looked at
+				_, _ = create(s, crd, false) // of one that is refused the objects are not looked at
 			}
 		}
 		return s

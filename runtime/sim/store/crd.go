@@ -246,7 +246,7 @@ func (s *Store) readAgain(k *kind) {
 // asDefined is a copy of a stored object as the schema of its kind makes it.
 func asDefined(k *kind, obj map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(obj)
-	if _, err := decodeCustom(k.crd, out); err != nil {
+	if _, err := decodeCustom(k.crd, out, false); err != nil {
 		return obj
 	}
 	return out

@@ -22,8 +22,8 @@ import (
 )
 
 // decodeCustom prunes an object of a CRD and sets its defaults, in place. It says
-// which fields are not known.
-func decodeCustom(v *crdVersion, obj map[string]any) (unknown []string, err error) {
+// which fields are not known. Nulls that the schema does not allow go, but for those of an apply, which is refused for them.
+func decodeCustom(v *crdVersion, obj map[string]any, applied bool) (unknown []string, err error) {
 	apiVersion, kind := obj["apiVersion"], obj["kind"]
 	meta, found, fields, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
@@ -32,7 +32,9 @@ func decodeCustom(v *crdVersion, obj map[string]any) (unknown []string, err erro
 	unknown = append(unknown, fields...)
 	if v != nil && !v.preserve {
 		unknown = append(unknown, pruning.PruneWithOptions(obj, v.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-		defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+		if !applied {
+			defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+		}
 	}
 	if v != nil {
 		fieldErr, more := objectmeta.CoerceWithOptions(nil, obj, v.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})

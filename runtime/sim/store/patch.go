@@ -204,6 +204,7 @@ func (w *write) applied(old map[string]any, data []byte) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	w.applies = true
 	obj, unknown, err := w.decode(obj)
 	if err != nil {
 		return Result{}, apierrors.NewInternalError(err)

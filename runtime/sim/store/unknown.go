@@ -40,7 +40,7 @@ func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
 	if err != nil || k == nil || k.crd == nil {
 		return nil
 	}
-	unknown, err := decodeCustom(k.crd, obj)
+	unknown, err := decodeCustom(k.crd, obj, false)
 	if err != nil {
 		return nil // what does not fit at all is refused when it is written
 	}

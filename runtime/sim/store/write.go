@@ -20,6 +20,7 @@ type write struct {
 	kind     *kind
 	target   Target
 	options  WriteOptions
+	applies  bool // it is a server-side apply
 	warnings []string
 	sent     map[string]any // as it came; nil unless somebody wants to know
 }
@@ -37,7 +38,7 @@ func (w *write) decode(obj map[string]any) (map[string]any, []string, error) {
 	if _, ok := obj["metadata"].(map[string]any); !ok && obj["metadata"] != nil {
 		return nil, nil, fmt.Errorf("metadata is no object")
 	}
-	unknown, err := decodeCustom(w.kind.crd, obj)
+	unknown, err := decodeCustom(w.kind.crd, obj, w.applies)
 	return obj, unknown, err
 }
 
