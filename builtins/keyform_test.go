@@ -49,7 +49,8 @@ func TestTimesAsTexts(t *testing.T) {
 	parse := func(text string) (starlark.Value, error) {
 		return callParseTime(&call{spec: spec, args: []starlark.Value{starlark.String(text), nil, nil}})
 	}
-	for _, text := range []string{"2026-01-01 00:00:02 +0000 UTC", "2026-01-01 00:00:02.25 +0100 CET", "2026-01-01T00:00:02Z"} {
+	for _, text := range []string{"2026-01-01 00:00:02 +0000 UTC", "2026-01-01 00:00:02.25 +0100 CET", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02+02:00",
+		"2026-01-01 00:00:02.123456789 -0930 -0930", "2026-01-01 00:00:02 -0300 -03", "2026-01-01 00:00:02 +0545 +0545"} {
 		v, err := parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)

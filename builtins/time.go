@@ -71,8 +71,8 @@ func callParseTime(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	t, err := time.ParseInLocation(c.strOr("format", time.RFC3339), c.str("x"), loc)
-	if err != nil && c.arg("format") == nil { // what str makes of a time
-		if said, sayErr := time.Parse("2006-01-02 15:04:05.999999999 -0700 MST", c.str("x")); sayErr == nil {
+	for _, name := range []string{"MST", "-0700"} { // what str makes of a time; not every zone has a name
+		if said, other := time.Parse("2006-01-02 15:04:05.999999999 -0700 "+name, c.str("x")); c.arg("format") == nil && other == nil {
 			t, err = said, nil
 		}
 	}
