@@ -117,6 +117,7 @@ e2e: build devcluster clients ## tests on a real control plane
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
 	FAULTS=$(FAULTS) go $(TEST) -v -timeout=3h -parallel 2 -tags e2e ./e2e/faults
+	STARLING_OUTAGE=10m go $(TEST) -v -timeout=1h -tags e2e ./e2e -run '^TestALongOutage$$'
 
 chaos: build devcluster ## CHAOS (default 3m) each of somebody who changes the objects of releases, and 200 parents and their children, while Starling is killed
 	DRIFT_CHAOS=$(CHAOS) CONTROLLER_CHAOS=$(CHAOS) go $(TEST) -v -timeout=3h -parallel 1 -tags e2e ./e2e -run '^TestChaosOf(Drift|Controllers)$$'

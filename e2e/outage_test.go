@@ -100,8 +100,8 @@ func (f *fixture) lead() {
 }
 
 // An API server that is away for longer than the Lease lasts, ten minutes for instance (STARLING_OUTAGE=10m), costs no
-// process: all stand by, answer reviews by what they know, and one of them goes on with the work once
-// the server is back, though the other one is killed meanwhile.
+// process: all stand by, and answer each review, ten in a second, by what they know. One of them goes on with the work once
+// the server is back, though objects have changed all the time, and the other one is killed meanwhile.
 func TestALongOutage(t *testing.T) {
 	t.Parallel()
 	away := 20 * time.Second
@@ -120,13 +120,21 @@ def texts(ctx):
 
 hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"},
                             filter = lambda o: o.data["text"])])
-`}), role)
+hook(lambda ctx: deny("it knows " + ",".join(ctx.snapshots["cms"])), name = "guard", on = [
+    k8s.validate("v1", "ConfigMap", ["CREATE"], failure_policy = "ignore", namespace_labels = {"e2e": "$NS"}),
+    k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"], labels = {"e2e": "$NS"}, filter = lambda o: o.data["text"], events = [], sync = False),
+])
+`}), webhookRole(role))
+	reviewed := f.labelled()
 	l, kube := cluster.NewLine(t, f.kube)
 	f.kube = kube
 	f.touch("a", "a")
-	f.start()
+	args := webhookArgs(t)
+	f.start(args...)
 	f.waitReady()
 	f.waitData("web", map[string]string{"text": "a"})
+	known := "a"
+	f.refused(reviewed, newConfigMap("x", nil), "it knows "+known)
 	writes, err := shared.Client.CoreV1().ConfigMaps(f.ns).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=beat"})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +144,6 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 	for round, killed := range []bool{false, true} {
 		pid := f.process.PID()
 		l.Cut()
-		f.touch("b", fmt.Sprint("new ", round))
 		f.configure(map[string]string{"shop": fmt.Sprint("text: from the user ", round)})
 		f.eventually("it stands by", func() error {
 			if st, err := f.status(); err != nil || st.Leader {
@@ -151,10 +158,22 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 		if killed {
 			f.standby.Kill()
 		}
-		select { // no condition: this is how long the server is away
-		case <-time.After(away):
-		case <-t.Context().Done():
+		over, asked := time.After(away), 0
+		for back := false; !back; asked++ { // the API server, for all others, is there
+			_, err := shared.Client.CoreV1().ConfigMaps(reviewed).Create(t.Context(), newConfigMap("x", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err == nil || !strings.Contains(err.Error(), "it knows "+known) {
+				t.Fatalf("review %d: %v, want it to know %s", asked, err, known)
+			}
+			f.touch("b", fmt.Sprint("away ", asked))
+			select { // no condition: this is how long the server is away
+			case <-over:
+				back = true
+			case <-time.After(100 * time.Millisecond):
+			case <-t.Context().Done():
+				t.FailNow()
+			}
 		}
+		f.touch("b", fmt.Sprint("new ", round))
 	drained:
 		for {
 			select {
@@ -166,15 +185,16 @@ hook(texts, on = [k8s.watch("v1", "ConfigMap", name = "cms", namespaces = ["$NS"
 		l.Mend()
 		began := time.Now()
 		<-writes.ResultChan()
-		t.Logf("round %d: without the server for %s; the first write came %s after its return", round, away, time.Since(began).Round(10*time.Millisecond))
+		t.Logf("round %d: without the server for %s, %d reviews; the first write came %s after its return", round, away, asked, time.Since(began).Round(10*time.Millisecond))
 		if !f.process.Alive() || f.process.PID() != pid || !killed && !f.standby.Alive() {
 			t.Fatalf("a process has ended:\n%s", f.process.Output())
 		}
 		f.lead()
-		f.waitData("web", map[string]string{"text": fmt.Sprint("a,new ", round)})
+		known = fmt.Sprint("a,new ", round)
+		f.waitData("web", map[string]string{"text": known})
 		f.waitData("shop", map[string]string{"text": fmt.Sprint("from the user ", round)})
 		f.waitReady()
 	}
 	f.probe()
-	f.start() // another process in the place of the one that was killed
+	f.start(args...) // another process in the place of the one that was killed
 }
