@@ -282,9 +282,7 @@ func (c *conversion) check(was map[string]any, given *object.Object, v starlark.
 	var is map[string]any
 	if v == starlark.Value(given) { // nothing but the version differs
 		is = make(map[string]any, len(was))
-		for k, e := range was {
-			is[k] = e
-		}
+		maps.Copy(is, was)
 	} else {
 		plain, err := object.ToPlain(v)
 		if err != nil {
@@ -326,9 +324,7 @@ func keepMetadata(was, is map[string]any) error {
 		}
 	}
 	kept := make(map[string]any, len(before))
-	for k, v := range before {
-		kept[k] = v
-	}
+	maps.Copy(kept, before)
 	for _, key := range []string{"labels", "annotations"} {
 		delete(kept, key)
 		if after[key] == nil {

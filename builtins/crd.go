@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -325,7 +326,7 @@ func columnType(at string, root map[string]any) (string, error) {
 		case schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] != nil:
 			return "string", nil
 		}
-		return "", fmt.Errorf("the schema has no %s%s", at, didYouMean(name, sortedKeys(properties)))
+		return "", fmt.Errorf("the schema has no %s%s", at, didYouMean(name, slices.Sorted(maps.Keys(properties))))
 	}
 	switch {
 	case schema["type"] == "integer", schema["type"] == "number", schema["type"] == "boolean":

@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -206,7 +207,7 @@ func (c *call) fieldKeys(s map[string]any) error {
 		p, is := properties[key].(map[string]any)
 		switch {
 		case !is:
-			return fmt.Errorf("keys: the elements have no field %s%s", clip(key), didYouMean(key, sortedKeys(properties)))
+			return fmt.Errorf("keys: the elements have no field %s%s", clip(key), didYouMean(key, slices.Sorted(maps.Keys(properties))))
 		case !slices.Contains(required, any(key)) && p["default"] == nil:
 			return fmt.Errorf("keys: %s must be required or have a default", key)
 		}

@@ -91,7 +91,7 @@ func typeNamed(text string) (map[string]any, error) {
 	if s, is := fieldTypes[text]; is {
 		return maps.Clone(s), nil
 	}
-	names := sortedKeys(fieldTypes)
+	names := slices.Sorted(maps.Keys(fieldTypes))
 	if near := message.Nearest(text, names); near != "" {
 		return nil, fmt.Errorf("%q is no type (did you mean %s?)", clip(text), near)
 	}

@@ -2,7 +2,8 @@ package builtins
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -204,7 +205,7 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 	if _, ok := w.values[name]; ok {
 		return w.value(name), true, nil
 	}
-	names := sortedKeys(w.values)
+	names := slices.Sorted(maps.Keys(w.values))
 	hint := "the hook has no watch"
 	if near := message.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -217,7 +218,7 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 // Iterate goes over the names of the watches, sorted.
 func (w *watches) Iterate() starlark.Iterator {
 	var names []starlark.Value
-	for _, name := range sortedKeys(w.values) {
+	for _, name := range slices.Sorted(maps.Keys(w.values)) {
 		names = append(names, starlark.String(name))
 	}
 	return starlark.Tuple(names).Iterate()
@@ -227,7 +228,7 @@ func (w *watches) Iterate() starlark.Iterator {
 // object.
 func (w *watches) Items() []starlark.Tuple {
 	var items []starlark.Tuple
-	for _, name := range sortedKeys(w.values) {
+	for _, name := range slices.Sorted(maps.Keys(w.values)) {
 		v := starlark.Value(starlark.None)
 		if w.lacking[name] == "" {
 			v = w.value(name)
@@ -235,13 +236,4 @@ func (w *watches) Items() []starlark.Tuple {
 		items = append(items, starlark.Tuple{starlark.String(name), v})
 	}
 	return items
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

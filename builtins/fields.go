@@ -3,6 +3,8 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.starlark.net/starlark"
 
@@ -63,7 +65,7 @@ func checkFields(fields map[string]any, subresource string) error {
 	if len(fields) == 0 {
 		return errors.New("fields: there are none; leave the part out to give them back")
 	}
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch {
 		case name == "apiVersion", name == "kind":
 			return fmt.Errorf("fields: %s belongs to ref", name)
@@ -81,7 +83,7 @@ func checkFields(fields map[string]any, subresource string) error {
 	if !is {
 		return errors.New("fields: metadata is no dict")
 	}
-	for _, name := range sortedKeys(metadata) {
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		if name != "labels" && name != "annotations" {
 			return fmt.Errorf("fields: metadata.%s cannot be set, only labels and annotations", name)
 		}

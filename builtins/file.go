@@ -3,6 +3,8 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
@@ -47,7 +49,7 @@ func callFiles(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	out := starlark.NewDict(len(found))
-	for _, path := range sortedKeys(found) {
+	for _, path := range slices.Sorted(maps.Keys(found)) {
 		content, err := c.content(path, found[path])
 		if err != nil {
 			return nil, err

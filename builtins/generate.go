@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,7 +108,7 @@ func (c *call) fill(obj map[string]any) ([]Fill, error) {
 		return nil, errors.New("only a Secret has values that are made with it")
 	}
 	var out []Fill
-	for _, key := range sortedKeys(made) {
+	for _, key := range slices.Sorted(maps.Keys(made)) {
 		out = append(out, Fill{key, made[key]})
 	}
 	return out, nil

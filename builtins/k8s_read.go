@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -133,11 +134,8 @@ func (c *call) list() ([]starlark.Value, error) {
 	if !namespaced {
 		namespaces = nil
 	}
-	for _, ns := range namespaces {
-		if ns == "*" {
-			namespaces = nil
-			break
-		}
+	if slices.Contains(namespaces, "*") {
+		namespaces = nil
 	}
 	if err := c.allowedList(kind, namespaces, namespaced); err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -144,7 +146,7 @@ func (r *reviewed) Attr(name string) (starlark.Value, error) {
 
 func (u *ReviewUser) value() starlark.Value {
 	extra := starlark.NewDict(len(u.Extra))
-	for _, key := range sortedKeys(u.Extra) {
+	for _, key := range slices.Sorted(maps.Keys(u.Extra)) {
 		_ = extra.SetKey(starlark.String(key), stringList(u.Extra[key])) // a new dict takes any string
 	}
 	return starlarkstruct.FromStringDict(starlark.String("user"), starlark.StringDict{

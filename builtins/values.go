@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.starlark.net/starlark"
@@ -190,9 +191,7 @@ func sizeOf(texts []string) int {
 // withValue returns m with v at keys, sharing all that did not change.
 func withValue(m map[string]any, keys []string, v any) map[string]any {
 	out := make(map[string]any, len(m)+1)
-	for k, e := range m {
-		out[k] = e
-	}
+	maps.Copy(out, m)
 	if len(keys) == 1 {
 		out[keys[0]] = v
 		return out

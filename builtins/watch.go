@@ -63,11 +63,8 @@ func callWatch(c *call) (starlark.Value, error) {
 	if err := checkNamespaces(w.Namespaces); err != nil {
 		return nil, err
 	}
-	for _, ns := range w.Namespaces {
-		if ns == "*" {
-			w.Namespaces = nil
-			break
-		}
+	if slices.Contains(w.Namespaces, "*") {
+		w.Namespaces = nil
 	}
 	if err := c.excluded(w); err != nil {
 		return nil, fmt.Errorf("exclude_namespaces: %w", err)

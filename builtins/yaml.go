@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +67,7 @@ func inOrder(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(goyaml.MapSlice, 0, len(v))
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			out = append(out, goyaml.MapItem{Key: k, Value: inOrder(v[k])})
 		}
 		return out
@@ -246,7 +248,7 @@ func fromYAMLMap(m map[any]any, depth int, left *int) (starlark.Value, error) {
 		named[key] = v
 	}
 	d := starlark.NewDict(len(named))
-	for _, k := range sortedKeys(named) {
+	for _, k := range slices.Sorted(maps.Keys(named)) {
 		v, err := fromYAML(named[k], depth+1, left)
 		if err != nil {
 			return nil, err

@@ -158,8 +158,8 @@ func testOf(ctx context.Context, r *record.Record) ([]byte, error) {
 // firstDifference is the first line that is not the same.
 func firstDifference(then, now []string) string {
 	for _, line := range record.Diff(then, now) {
-		if strings.HasPrefix(line, "+") {
-			return strings.TrimSpace(strings.TrimPrefix(line, "+"))
+		if after, ok := strings.CutPrefix(line, "+"); ok {
+			return strings.TrimSpace(after)
 		}
 	}
 	return "it asks for less"

@@ -25,7 +25,7 @@ import (
 // else looks at.
 func guarded() map[string]string {
 	files := maps.Clone(tree)
-	for name, text := range map[string]string{
+	maps.Copy(files, map[string]string{
 		"guarded/module.star":       "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"], names = [\"guarded-hook\"])])\n",
 		"guarded/Chart.yaml":        "{apiVersion: v2, name: guarded, version: 0.1.0}\n",
 		"guarded/values.yaml":       "text: none\n",
@@ -40,9 +40,7 @@ hook(copied, on = [startup(), k8s.watch("v1", "ConfigMap", name = "guards", name
                                         filter = lambda o: o.data["text"] if o.metadata.name == "guard" else None)],
      retry = retry(min = "200ms", max = "5s"))
 `,
-	} {
-		files[name] = text
-	}
+	})
 	return files
 }
 

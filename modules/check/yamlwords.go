@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/generation"
@@ -40,10 +41,8 @@ func hasBoolKey(v any) bool {
 			}
 		}
 	case []any:
-		for _, below := range v {
-			if hasBoolKey(below) {
-				return true
-			}
+		if slices.ContainsFunc(v, hasBoolKey) {
+			return true
 		}
 	}
 	return false

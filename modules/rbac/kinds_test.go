@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -108,9 +109,7 @@ func TestKindsThatTemplatesMakeUp(t *testing.T) {
 				"web/Chart.yaml": webChart, "web/values.yaml": "replicas: 1\n", "web/hooks/n.star": replicas,
 				"web/templates/a.yaml": tt.text, "web/templates/z.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
 			}
-			for name, text := range tt.more {
-				files[name] = text
-			}
+			maps.Copy(files, tt.more)
 			r, text := compute(t, Options{}, files)
 			text, _, _ = strings.Cut(text, "\n---")
 			text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ") + " "
@@ -136,9 +135,7 @@ func TestKindsThatAreRendered(t *testing.T) {
 		"only fields":  {"web/templates/a.yaml": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.kind | lower }}\n  labels: {{ toYaml .Values.none | nindent 4 }}\n{{ toYaml (dict \"spec\" .Values.none) }}\n"},
 	} {
 		files := map[string]string{"web/Chart.yaml": webChart, "web/values.yaml": "replicas: 1\nkind: Service\nobjects: [{apiVersion: v1, kind: Service, metadata: {name: a}}]\nnone: {}\n", "web/hooks/n.star": replicas}
-		for name, text := range tt {
-			files[name] = text
-		}
+		maps.Copy(files, tt)
 		if r, text := compute(t, Options{}, files); r.Incomplete || len(r.Notes) > 0 || !strings.Contains(text, "resources: [services]") {
 			t.Errorf("%s: got\n%s", name, text)
 		}

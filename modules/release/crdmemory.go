@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -78,7 +79,7 @@ func (c *crdMemory) leftTo(module string) (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, whose := range []string{module, ofChart(module)} {
-		for _, name := range sortedKeys(c.applied[whose]) {
+		for _, name := range slices.Sorted(maps.Keys(c.applied[whose])) {
 			if a := c.applied[whose][name]; a.left != nil {
 				out = append(out, leftText(name, a.leftTo))
 			}

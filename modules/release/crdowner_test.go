@@ -2,6 +2,8 @@ package release
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +43,7 @@ func (w *driftWorld) fields() string {
 	}
 	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
 	props, _, _ := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties")
-	return strings.Join(sortedKeys(props), " ")
+	return strings.Join(slices.Sorted(maps.Keys(props)), " ")
 }
 
 func (w *driftWorld) define(manager, text string, annotations map[string]string, apply bool) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +129,7 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (cha
 
 func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 	left := m.crds.yielded()
-	for _, at := range sortedKeys(left) {
+	for _, at := range slices.Sorted(maps.Keys(left)) {
 		wrote, err := m.bringCRD(ctx, left[at])
 		changed = changed || wrote
 		if err != nil { // its module applies it at the next pass, or says why not

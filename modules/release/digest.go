@@ -74,7 +74,7 @@ func chartDigest(files []File) string {
 func manifestDigest(rendered map[string]string) string {
 	h := sha256.New()
 	part(h, "starling manifest 1")
-	for _, name := range sortedKeys(rendered) {
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
 		if text := strings.TrimSpace(rendered[name]); text != "" {
 			part(h, name)
 			part(h, text)
@@ -97,12 +97,3 @@ func textDigest(text string) string {
 }
 
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil))[:digestLength] }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

@@ -144,7 +144,7 @@ func renderChart(t Target, ch *chart.Chart, lookups engine.ClientProvider, caps 
 // checkRendered refuses what the parsers that come next should not be given.
 func checkRendered(files map[string]string) error {
 	total := 0
-	for _, name := range sortedKeys(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if total += len(files[name]); total > maxRendered {
 			return fmt.Errorf("the chart renders to more than %d MiB, with %s", maxRendered>>20, name)
 		}

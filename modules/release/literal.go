@@ -1,6 +1,8 @@
 package release
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -16,7 +18,7 @@ func literalChart(ch *chart.Chart, r rendering) *chart.Chart {
 	meta.Dependencies = nil // their templates are among r's
 	out := &chart.Chart{Metadata: &meta, Values: map[string]any{}}
 	prefix := ch.Name() + "/"
-	for _, name := range sortedKeys(r.files) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		out.Templates = append(out.Templates, &chart.File{Name: strings.TrimPrefix(name, prefix), Data: literal(r.files[name])})
 	}
 	if r.notes != "" {

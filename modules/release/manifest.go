@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -39,7 +40,7 @@ func (s stored) info() *resource.Info {
 // that the API server does not serve are named apart.
 func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserved []object, err error) {
 	docs := releaseutil.SplitManifests(manifest)
-	keys := sortedKeys(docs)
+	keys := slices.Sorted(maps.Keys(docs))
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	for _, key := range keys {
 		objects, err := decodeDocument(docs[key] + "\n") // a text at its end had one

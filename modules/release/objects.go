@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -89,7 +90,7 @@ func without(namespace string, list, others []object) []object {
 func objectsOf(manifest string) ([]object, error) {
 	var found []object
 	docs := releaseutil.SplitManifests(manifest)
-	keys := sortedKeys(docs)
+	keys := slices.Sorted(maps.Keys(docs))
 	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	for _, key := range keys {
 		var doc map[string]any
@@ -174,7 +175,7 @@ func wrongIn(metadata any) string {
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		texts, _ := meta[field].(map[string]any)
-		for _, key := range sortedKeys(texts) {
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
 			if text := wrong(field+"["+strconv.Quote(message.Cut(key, 100))+"]", texts[key]); text != "" {
 				return text
 			}

@@ -89,7 +89,7 @@ func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabi
 		o.Err = errors.New(out.Err)
 	}
 	seen := places{}
-	for _, name := range sortedKeys(o.Files) {
+	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		objects, err := objectsOf(o.Files[name])
 		if err != nil { // who reads the files says so
 			continue

@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -193,7 +194,7 @@ func (r *templateReader) each(n *parse.RangeNode, s *scope, in []state) []state 
 		do(cannotTell(), e)
 		forget()
 	}
-	for _, key := range sortedKeys(over.fields) {
+	for _, key := range slices.Sorted(maps.Keys(over.fields)) {
 		do(textOf(key), over.fields[key])
 		forget()
 	}

@@ -69,7 +69,7 @@ func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
 	}
 	var refs []Ref
 	for _, s := range shards {
-		for _, key := range sortedKeys(s.data) {
+		for _, key := range slices.Sorted(maps.Keys(s.data)) {
 			var ref Ref
 			if err := json.Unmarshal([]byte(s.data[key]), &ref); err != nil || recordKey(ref) != key {
 				m.o.Log.Warn().Str(s.kind(), s.name).Str("key", key).Msg("not a record of a release: left alone")

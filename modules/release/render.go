@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -199,7 +201,7 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 func objectsIn(t Target, files map[string]string) ([]object, error) {
 	var all []object
 	seen := places{}
-	for _, name := range sortedKeys(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		found, err := objectsOf(files[name])
 		if err != nil {
 			return nil, notYAML(t.Chart, name, files[name], err)

@@ -123,7 +123,7 @@ func (r *records) place(known []shard, changes map[string]*string) (after []shar
 			s.size += len(key) + len(*value)
 		}
 	}
-	for _, key := range sortedKeys(changes) {
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value, home, there := changes[key], -1, false
 		for i, s := range after {
 			have, ok := s.data[key]

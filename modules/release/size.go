@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -35,7 +37,7 @@ func checkSize(ch *chart.Chart, values map[string]any, rendered map[string]strin
 		}
 	}
 	var manifest strings.Builder
-	for _, name := range sortedKeys(rendered) {
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
 		fmt.Fprintf(&manifest, "---\n# Source: %s\n%s\n", name, rendered[name])
 	}
 	size, err := encodedSize(&helmrelease.Release{Chart: ch, Config: values, Manifest: manifest.String()})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -62,7 +63,7 @@ func writtenIn(t Target, caps *chartutil.Capabilities) ([]Written, error) {
 	if err := r.parse(ch, ""); err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(r.templates) {
+	for _, name := range slices.Sorted(maps.Keys(r.templates)) {
 		if tmpl := r.templates[name]; tmpl.rendered() {
 			r.read(tmpl)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -112,9 +113,7 @@ func normal(v any) any {
 			if n := normal(e); !same(n, e) {
 				if out == nil {
 					out = make(map[string]any, len(v))
-					for k, e := range v {
-						out[k] = e
-					}
+					maps.Copy(out, v)
 				}
 				out[k] = n
 			}

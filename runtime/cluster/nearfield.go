@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func structFields(t reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			for n, of := range structFields(plainType(f.Type)) {
-				out[n] = of
-			}
+			maps.Copy(out, structFields(plainType(f.Type)))
 		case name != "":
 			out[name] = f.Type
 		}

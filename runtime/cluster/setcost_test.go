@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -248,9 +249,7 @@ func TestSetOrderOfKinds(t *testing.T) {
 			if kind != "Namespace" {
 				obj["metadata"].(map[string]any)["namespace"] = "a"
 			}
-			for key, value := range rest {
-				obj[key] = value
-			}
+			maps.Copy(obj, rest)
 			return obj
 		}
 		rules := map[string]any{"rules": []any{}}

@@ -5,6 +5,7 @@ package condition
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -79,9 +80,7 @@ func (c *Conditions) Match(ctx context.Context, r *builtins.Review) (bool, error
 	}
 	kind, resource := gv.WithKind(r.Kind), gv.WithResource(r.Resource)
 	extra := map[string][]string{}
-	for k, v := range r.User.Extra {
-		extra[k] = v
-	}
+	maps.Copy(extra, r.User.Extra)
 	attributes := admission.NewAttributesRecord(object(r.Object), object(r.OldObject), kind, r.Namespace, r.Name, resource, r.Subresource,
 		admission.Operation(r.Operation), object(r.Options), r.DryRun, &user.DefaultInfo{Name: r.User.Name, UID: r.User.UID, Groups: r.User.Groups, Extra: extra})
 	result := c.matcher.Match(ctx, &admission.VersionedAttributes{

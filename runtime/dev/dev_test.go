@@ -3,6 +3,7 @@ package dev
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,9 +95,7 @@ func (a *author) save(edits ...string) string {
 func TestRounds(t *testing.T) {
 	a := &author{t: t, files: map[string]string{}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
 	for _, name := range []string{"api", "web"} {
-		for file, text := range module(name) {
-			a.files[file] = text
-		}
+		maps.Copy(a.files, module(name))
 	}
 	const quiet = "No changes: the modules ask for nothing else than before, and the objects of releases are as their charts have them."
 	for i, step := range []struct {
@@ -161,9 +160,7 @@ func TestWhatTestsLoadHasThemRun(t *testing.T) {
 func TestTheClusterGoesOn(t *testing.T) {
 	a := &author{t: t, files: map[string]string{}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
 	for _, name := range []string{"api", "web"} {
-		for file, text := range module(name) {
-			a.files[file] = text
-		}
+		maps.Copy(a.files, module(name))
 	}
 	a.save()
 	world, writes := a.loop.world, a.loop.world.Writes
@@ -175,9 +172,7 @@ func TestTheClusterGoesOn(t *testing.T) {
 	for file := range module("api") {
 		delete(a.files, file)
 	}
-	for file, text := range module("store") {
-		a.files[file] = text
-	}
+	maps.Copy(a.files, module("store"))
 	if got := a.save(); strings.Contains(got, "no module has this key") {
 		t.Errorf("got %s", got)
 	}

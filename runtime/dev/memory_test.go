@@ -2,6 +2,7 @@ package dev
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 
@@ -15,9 +16,7 @@ func TestManyRoundsKeepNothing(t *testing.T) {
 		t.Skip("many rounds")
 	}
 	a := &author{t: t, files: map[string]string{}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
-	for file, text := range module("web") {
-		a.files[file] = text
-	}
+	maps.Copy(a.files, module("web"))
 	a.files["web/values.yaml"] = "count: 0\ncolor: c0\n"
 	heap := func() uint64 {
 		var m runtime.MemStats

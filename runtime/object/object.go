@@ -2,6 +2,8 @@ package object
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -132,7 +134,7 @@ func (o *Object) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool
 	return false, fmt.Errorf("object %s object not implemented", op)
 }
 
-func (o *Object) keys() []string { return sortedKeys(o.m) }
+func (o *Object) keys() []string { return slices.Sorted(maps.Keys(o.m)) }
 
 // maxListed is how many fields an error about an absent one lists.
 const maxListed = 12
@@ -158,7 +160,7 @@ func (o *Object) absent(name string) error {
 // near finds what the author of o.name may have meant. A trailing underscore is
 // how people try to write a reserved word: o.from_ means o["from"].
 func (o *Object) near(name string, names []string) string {
-	if word := strings.TrimSuffix(name, "_"); word != name {
+	if word, ok := strings.CutSuffix(name, "_"); ok {
 		if _, ok := o.m[word]; ok {
 			return word
 		}
@@ -246,12 +248,3 @@ func (it *keyIterator) Next(p *starlark.Value) bool {
 }
 
 func (it *keyIterator) Done() {}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}

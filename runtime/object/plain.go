@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -43,7 +44,7 @@ func thaw(v any) starlark.Value {
 	switch v := v.(type) {
 	case map[string]any:
 		d := starlark.NewDict(len(v))
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			_ = d.SetKey(starlark.String(k), thaw(v[k])) // a new dict takes any string
 		}
 		return d

@@ -1,7 +1,9 @@
 package object
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -60,7 +62,7 @@ func writePlain(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		b.WriteByte('{')
-		for i, k := range sortedKeys(v) {
+		for i, k := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
 				b.WriteString(", ")
 			}

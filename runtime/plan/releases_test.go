@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -218,9 +219,7 @@ func TestAKindThatAnotherModuleBrings(t *testing.T) {
 			"web/module.star":      "module(enabled = True, namespace = \"web\", installs = [grant(\"example.com/v1\", \"Widget\")])\n",
 			"web/templates/a.yaml": "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n",
 		}
-		for file, text := range brings {
-			files[file] = text
-		}
+		maps.Copy(files, brings)
 		p, text := planned(t, running(t, map[string]string{"other/module.star": "module()\n"}), files, nil)
 		if p.Failed() || !strings.Contains(text, "Widget") {
 			t.Errorf("%s: got\n%s", name, text)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 
@@ -106,9 +107,7 @@ func isGuard(name string) bool {
 // withGuards returns the predeclared names and the guards.
 func withGuards(predeclared starlark.StringDict) starlark.StringDict {
 	all := boundedBuiltins()
-	for name, v := range predeclared {
-		all[name] = v
-	}
+	maps.Copy(all, predeclared)
 	if own, ok := all["struct"].(*starlark.Builtin); ok {
 		all["struct"] = weighed(own)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -49,9 +50,7 @@ func charted(name string) map[string]string {
 // that is gone is uninstalled, and one that breaks changes nothing.
 func TestReload(t *testing.T) {
 	files := charted("web")
-	for path, text := range charted("shop") {
-		files[path] = text
-	}
+	maps.Copy(files, charted("shop"))
 	mapped := fstest.MapFS{}
 	for path, text := range files {
 		mapped[path] = &fstest.MapFile{Data: []byte(text)}
@@ -85,9 +84,7 @@ func TestReload(t *testing.T) {
 	}
 
 	broken := map[string]string{}
-	for path, text := range files {
-		broken[path] = text
-	}
+	maps.Copy(broken, files)
 	// The others come into force.
 	broken["web/hooks/a.star"], broken["shop/hooks/a.star"] = "def", strings.Replace(counts, `len(ctx.snapshots["node"]))`, `len(ctx.snapshots["node"]) + 20)`, 1)
 	if err := w.Reload(t.Context(), edited(t, w, broken)); err == nil || !strings.HasPrefix(err.Error(), "module web: web/hooks/a.star:1") {

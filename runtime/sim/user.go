@@ -194,13 +194,9 @@ func (w *World) configRef() effect.Ref {
 
 func withNamespace(obj map[string]any, namespace string) map[string]any {
 	out, of := map[string]any{}, map[string]any{}
-	for k, v := range obj {
-		out[k] = v
-	}
+	maps.Copy(out, obj)
 	old, _ := obj["metadata"].(map[string]any)
-	for k, v := range old {
-		of[k] = v
-	}
+	maps.Copy(of, old)
 	of["namespace"] = namespace
 	out["metadata"] = of
 	return out

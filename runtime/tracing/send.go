@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -171,9 +172,7 @@ func (t *Tracer) post(ctx context.Context, body []byte) (later bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	for name, values := range t.o.Headers {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, t.o.Headers)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "starling/"+t.o.Version)
 	res, err := t.o.Client.Do(req)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,10 +110,8 @@ func TestAStandbyAnswersAndWritesNothing(t *testing.T) {
 	second.manager.Lead(t.Context())
 	second.serve("web", true) // as it has said before: nothing of it is registered by that alone
 	second.eventually("mended", func() error {
-		for _, name := range second.names() {
-			if name == validating {
-				return nil
-			}
+		if slices.Contains(second.names(), validating) {
+			return nil
 		}
 		return fmt.Errorf("there are %q", second.names())
 	})

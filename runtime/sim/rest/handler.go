@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -69,9 +70,7 @@ type answer struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := s.serve(r)
 	header, body := a.encode()
-	for key, values := range header {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), header)
 	w.WriteHeader(a.code)
 	if a.stream == nil {
 		_, _ = w.Write(body) // the client may be gone

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -152,9 +153,7 @@ func (s *Store) at(k *kind, version int64) (map[string]map[string]any, []string)
 		return t.objects, t.keys
 	}
 	objects := make(map[string]map[string]any, len(t.objects))
-	for key, obj := range t.objects {
-		objects[key] = obj
-	}
+	maps.Copy(objects, t.objects)
 	for i := len(s.history) - 1; i >= 0 && s.history[i].version > version; i-- {
 		c := s.history[i]
 		if c.resource != k.keptIn() {

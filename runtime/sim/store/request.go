@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -97,9 +98,7 @@ func inVersion(k *kind, obj map[string]any) map[string]any {
 		return inForm(k, obj)
 	}
 	out := make(map[string]any, len(obj))
-	for key, v := range obj {
-		out[key] = v
-	}
+	maps.Copy(out, obj)
 	out["apiVersion"] = k.APIVersion()
 	return out
 }
@@ -113,9 +112,7 @@ func storedForm(k *kind, obj map[string]any) map[string]any {
 		return obj
 	}
 	out := make(map[string]any, len(obj))
-	for key, v := range obj {
-		out[key] = v
-	}
+	maps.Copy(out, obj)
 	out["apiVersion"] = schema.GroupVersion{Group: k.Group, Version: k.crd.storage}.String()
 	return out
 }
