@@ -25,8 +25,7 @@ type write struct {
 	sent     map[string]any // as it came; nil unless somebody wants to know
 }
 
-// decode brings an object into the form of its kind: unknown fields dropped,
-// defaults set. obj is the write's own and may be changed.
+// decode brings an object into the form of its kind: unknown fields dropped, defaults set. obj may be changed.
 func (w *write) decode(obj map[string]any) (map[string]any, []string, error) {
 	if w.kind.typed != nil {
 		out, unknown, err := w.kind.typed.decode(obj)
