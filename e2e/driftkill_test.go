@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,10 +99,14 @@ func testKilledInARepair(t *testing.T, after bool) {
 		killed = false
 		for _, change := range []func(){parts, all} {
 			f.eventually("it rests", settled)
+			digest := f.records()
 			before := r.KillAt(n, after, change)
 			f.eventually("all is as it was, or the process is killed", func() error {
-				if r.Killed() > before {
+				switch {
+				case r.Killed() > before:
 					return nil
+				case cmp.Equal(digest, f.records()):
+					return errors.New("the new digest is not written")
 				}
 				return settled()
 			})
@@ -122,6 +127,16 @@ func testKilledInARepair(t *testing.T, after bool) {
 	if !slices.Contains(r.At(), "PATCH configmaps/starling-releases") {
 		t.Error("no process was killed at the write of the digest")
 	}
+}
+
+// records are what is kept of the releases.
+func (f *fixture) records() map[string]string {
+	f.t.Helper()
+	cm, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(f.t.Context(), "starling-releases", metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return cm.Data
 }
 
 // change merges a patch into an object, or deletes it where there is none.

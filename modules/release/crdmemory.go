@@ -34,6 +34,13 @@ type appliedCRD struct {
 	leftTo string
 }
 
+// begin forgets all. It is asked at the same time: people are shown what was left.
+func (c *crdMemory) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied, c.names = nil, nil
+}
+
 // of returns what was applied.
 func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
 	c.mu.Lock()

@@ -159,7 +159,8 @@ func (m *Manager) Begin() {
 	defer m.mu.Unlock()
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
 	m.records = newRecords(m.stopped, m.core, m.o.Namespace, m.o.Name+"-releases", m.o.Instance)
-	m.glances, m.crds = glances{}, crdMemory{}
+	m.glances = glances{}
+	m.crds.begin()
 	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims} {
 		of.Clear()
 	}
