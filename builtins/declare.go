@@ -64,7 +64,7 @@ func declareSpecs() []Spec {
 				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere. Cluster-scoped kinds ignore it."},
 				{Name: "names", Type: TypeStrings, Default: "None", Doc: "Names of the objects; None: all. A grant with names, labels or owned allows no k8s.list; for a watch of Secrets with object_names=, list and watch with names do."},
 				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Only objects with these labels: a dict of equal values, or the text kubectl takes. The object in the cluster must have them when it is read or written, and what is applied or created must bring them."},
-				{Name: "owned", Type: TypeBool, Default: "False", Doc: "Only objects that hooks of this module have made: they carry the annotation starling.dev/made-by, with the instance and the module, and its signature. They may make an object that is not there."},
+				{Name: "owned", Type: TypeBool, Default: "False", Doc: "Only objects that hooks of this module have made: they carry the annotation starling.dev/made-by, with the instance and the module, and its signature. They may make an object that is not there. One that a backup has brought back, or that was made while the clocks of Starling and the API server were ten minutes apart, does not count: delete it, for hooks to make it anew, or name it in a grant without owned."},
 			},
 		},
 		{

@@ -94,9 +94,7 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
 		KubeClient: &client{
-			Client: kubeClient, ref: ref, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
-			claimed:  func(key Key) bool { return m.claimed(ref, key) },
-			remember: func(left []object) error { return m.remember(ctx, ref, left) },
+			Client: kubeClient, m: m, ref: ref, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
 			tried: func(info *resource.Info, wrote time.Time) []map[string]any {
 				return s.keeper.tries.of(info, wrote)
 			},

@@ -61,12 +61,9 @@ type client struct {
 	reset func()
 	// lifeless: nothing gets ready, see [Options].
 	lifeless bool
-	// claimed says that another release waits for an object.
-	claimed func(Key) bool
+	m        *Manager
 	// others are the objects that were not deleted, for others have them.
 	others sync.Map // *resource.Info → nothing
-	// remember notes down what could not be deleted.
-	remember func([]object) error
 	// limit refuses objects that may not be made; nil refuses none.
 	limit func(kube.ResourceList) error
 	// releasedBy is the value of [effect.ReleasedByLabel] on objects as they are sent; "": they
@@ -142,7 +139,7 @@ func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.R
 	if len(left) == 0 {
 		return res, nil
 	}
-	return res, c.remember(left)
+	return res, c.m.remember(c.ctx, c.ref, left)
 }
 
 // IsReachable asks nothing: the action has just read the release's Secrets.

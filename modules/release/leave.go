@@ -96,9 +96,15 @@ func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagatio
 		if at, err = meta.Accessor(live); err != nil {
 			return nil, false, err
 		}
-		name, namespace := at.GetAnnotations()[helmName], at.GetAnnotations()[helmNamespace]
+		key, of := keyOf(info.Mapping, info.Namespace, info.Name), at.GetAnnotations()[helmName]
+		ours := of == c.ref.Name && at.GetAnnotations()[helmNamespace] == c.ref.Namespace
+		if of == "" { // somebody has taken it off, or anybody has written the record of the release
+			if ours = at.GetLabels()[effect.ReleasedByLabel] == c.m.o.Instance; !ours {
+				c.m.o.Log.Warn().Str("release", c.ref.Name).Msgf("%s stays: it has neither the annotation %s nor the label %s of an object of this release; delete it if nobody needs it", key, helmName, effect.ReleasedByLabel)
+			}
+		}
 		switch {
-		case name != "" && (name != c.ref.Name || namespace != c.ref.Namespace), c.claimed(keyOf(info.Mapping, info.Namespace, info.Name)):
+		case !ours, c.m.claimed(c.ref, key):
 			c.others.Store(info, nil)
 			return nil, true, nil // nothing is left of it here
 		case keep && at.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy:

@@ -3,13 +3,17 @@
 package release
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const agentTemplate = `{{- range .Values.agents }}
@@ -119,5 +123,52 @@ func (f *fixture) refuseDeletes(resource string) (allow func()) {
 			f.t.Fatal(err)
 		}
 		eventually(f.t, "the policy refuses no more", func() bool { return !refused() })
+	}
+}
+
+// Anybody who may write Secrets can write a revision that names objects of others: these stay, in an upgrade and in an
+// uninstall. An object that has lost its annotations is ours while it has the label.
+func TestARecordThatSomebodyHasWritten(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	agents := func(names ...any) Target { return f.target(map[string]any{"agents": names}, agentTemplate) }
+	maps, store := f.kube.CoreV1().ConfigMaps(f.apps), driver.NewSecrets(f.kube.CoreV1().Secrets(f.apps))
+	for _, uninstall := range []bool{false, true} {
+		f.reconcile(agents("a", "b"))
+		off := []byte(`{"metadata": {"annotations": {"meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null}}}`)
+		if _, err := f.kube.AppsV1().DaemonSets(f.apps).Patch(t.Context(), "a", types.MergePatchType, off, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "victim", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}, metav1.CreateOptions{}); err != nil && !uninstall {
+			t.Fatal(err)
+		}
+		revisions, err := store.List(func(*helmrelease.Release) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := slices.MaxFunc(revisions, func(a, b *helmrelease.Release) int { return a.Version - b.Version })
+		last.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\n"
+		if err := store.Update(secretName(last.Name, last.Version), last); err != nil {
+			t.Fatal(err)
+		}
+		f.Manager = f.manager() // restart
+		if uninstall {
+			refs, err := f.Installed(t.Context())
+			if err != nil || len(refs) != 1 {
+				t.Fatal(refs, err)
+			}
+			if done, err := f.Uninstall(t.Context(), refs[0], 0); !done || err != nil {
+				t.Fatal(done, err)
+			}
+		} else {
+			f.reconcile(agents("b"))
+		}
+		if _, err := maps.Get(t.Context(), "victim", metav1.GetOptions{}); err != nil {
+			t.Errorf("uninstall %t: an object of others: %v", uninstall, err)
+		}
+		if _, err := f.kube.AppsV1().DaemonSets(f.apps).Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("uninstall %t: an object of the release without its annotations: %v", uninstall, err)
+		}
 	}
 }
