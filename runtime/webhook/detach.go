@@ -54,16 +54,21 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 		errs = append(errs, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		before := names[name]
-		what, conversion := "conversion strategy None", map[string]any{"strategy": "None"}
-		if before != "" && json.Unmarshal([]byte(before), &conversion) == nil {
-			what = "converted as before"
+		before, _ := annotationsOf(names[name])[annotationBefore].(string)
+		spec, _ := names[name]["spec"].(map[string]any)
+		what, conversion := "conversion strategy None", any(map[string]any{"strategy": "None"})
+		switch was := map[string]any(nil); {
+		case ofOthers(spec["conversion"]): // who have written it since
+			what, conversion = "converted by others already", spec["conversion"]
+		case json.Unmarshal([]byte(before), &was) == nil && was != nil:
+			what, conversion = "converted as before", was
 		}
 		pointer := func(annotation string) string {
 			return "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
 		}
 		body := []any{
 			map[string]any{"op": "test", "path": pointer(annotationConversion), "value": instance},
+			map[string]any{"op": "test", "path": "/spec/conversion", "value": spec["conversion"]},
 			map[string]any{"op": "add", "path": "/spec/conversion", "value": conversion},
 			map[string]any{"op": "remove", "path": pointer(annotationConversion)},
 		}
@@ -77,18 +82,36 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 	return errors.Join(errs...)
 }
 
-// converted are the names of the definitions that an instance converts, with the conversion that was there before. They
+// converted are the definitions that an instance converts, by name: of each its annotations and its conversion. They
 // are read one by one: definitions are large.
-func converted(ctx context.Context, client *cluster.Client, instance string) (map[string]string, error) {
+func converted(ctx context.Context, client *cluster.Client, instance string) (map[string]map[string]any, error) {
 	mapping := cluster.Mapping{GVR: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: kindDefinition}
-	names := map[string]string{}
+	found := map[string]map[string]any{}
 	_, err := client.Each(ctx, mapping, "", metav1.ListOptions{Limit: 100}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)
-		annotations, _ := meta["annotations"].(map[string]any)
-		if name, _ := meta["name"].(string); annotations[annotationConversion] == instance {
-			names[name], _ = annotations[annotationBefore].(string)
+		spec, _ := obj["spec"].(map[string]any)
+		if name, _ := meta["name"].(string); annotationsOf(obj)[annotationConversion] == instance {
+			found[name] = map[string]any{"metadata": map[string]any{"annotations": meta["annotations"]}, "spec": map[string]any{"conversion": spec["conversion"]}}
 		}
 		return nil
 	})
-	return names, client.Explain(err, "list", mapping, "")
+	return found, client.Explain(err, "list", mapping, "")
+}
+
+func annotationsOf(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations
+}
+
+// ofOthers says whether somebody else converts. [Manager.owner] knows our Service and URL, too.
+func ofOthers(conversion any) bool {
+	is, _ := conversion.(map[string]any)
+	webhook, _ := is["webhook"].(map[string]any)
+	client, _ := webhook["clientConfig"].(map[string]any)
+	at, _ := client["url"].(string)
+	if service, is := client["service"].(map[string]any); is {
+		at, _ = service["path"].(string)
+	}
+	return is["strategy"] == "Webhook" && !strings.Contains(at, "/convert/")
 }

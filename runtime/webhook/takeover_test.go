@@ -69,7 +69,23 @@ func TestAForeignConversion(t *testing.T) {
 				return nil
 			})
 
-			// The other one lives: it writes its own again, and has it.
+			// Detached while it is converted here.
+			fresh.stop()
+			ours := conversion(fresh)
+			if err := Detach(t.Context(), fresh.client, "ns.starling", func(Detached) {}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(theirs, conversion(fresh)); diff != "" {
+				t.Errorf("from %v it came back as\n%s", ours, diff)
+			}
+			fresh = newWorldOn(fresh)
+			fresh.run(tells)
+			fresh.serve("web", true)
+			<-taken
+
+			// The other one lives: it writes its own again, which is newer, and has it.
+			theirs = object.CopyPlain(theirs).(map[string]any)
+			theirs["webhook"].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = "eHg="
 			putConversion(fresh, theirs)
 			fresh.eventually("it is told", func() error {
 				select {
@@ -92,7 +108,7 @@ func TestAForeignConversion(t *testing.T) {
 			if err := Detach(t.Context(), fresh.client, "ns.starling", func(d Detached) { done = append(done, d.Ref.String()+": "+d.Done) }); err != nil {
 				t.Fatal(err)
 			}
-			if text := strings.Join(done, "\n"); !strings.Contains(text, "CustomResourceDefinition lamps.example.com.x: converted as before") {
+			if text := strings.Join(done, "\n"); !strings.Contains(text, "CustomResourceDefinition lamps.example.com.x: converted by others already") {
 				t.Errorf("detached: %s", text)
 			}
 			was, _ := json.Marshal(theirs)
