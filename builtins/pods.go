@@ -232,7 +232,7 @@ func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen ma
 		return ref, "", nil, err
 	case m == nil:
 		return ref, "", nil, &NoAnswerError{ref.String() + " is not there"}
-	case !c.run.Free && c.run.Instance.RunsIn(m):
+	case !c.run.Free && c.run.Instance.Runs(m):
 		return ref, "", nil, c.notCovered(word, ref)
 	case !guard.Passes(c.run.Seal, ref, m):
 		return ref, "", nil, finalf("%s", guard.Refused)

@@ -39,6 +39,8 @@ func (r podReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, err
 		return p, nil
 	case "ops/starling-7f":
 		return podOf("ops", "starling-7f", map[string]any{"app.kubernetes.io/name": "starling"}, "starling"), nil
+	case "second/starling-7f": // of another instance
+		return podOf("second", "starling-7f", map[string]any{"app.kubernetes.io/name": "starling"}, "starling"), nil
 	case "ops/other":
 		return podOf("ops", "other", nil, "a"), nil
 	case "web/forbidden":
@@ -95,7 +97,7 @@ func podRun() *Run {
 	run.Reader, run.Answerer = podReader{}, fakeAnswerer{}
 	run.Grants = []Grant{
 		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"exec", "logs"}},
-		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"exec"}, Namespaces: []string{"ops"}},
+		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"exec"}, Namespaces: []string{"ops", "second"}},
 		{APIVersion: "v1", Kind: "Pod", Verbs: []string{"*"}, Namespaces: []string{"*"}},
 		{APIVersion: "v1", Kind: "Secret", Verbs: []string{"get"}},
 	}
@@ -150,6 +152,7 @@ func TestQuestionsToContainersThatFail(t *testing.T) {
 		`k8s.exec("db-0", ["false"]).json()`:                              `execution.json: exit code 3: stdout is no JSON`,
 		`k8s.exec("db-0", ["a"], namespace = "shop")`:                     `may not exec in Pod shop/db-0; add to the grants of module.star: grant\("v1", "Pod", verbs = \["exec"\], namespaces = \["shop"\]\)$`,
 		`k8s.exec("starling-7f", ["starling", "get"], namespace = "ops")`: `may not exec in Pod ops/starling-7f: it belongs to Starling itself`,
+		`k8s.exec("starling-7f", ["a"], namespace = "second")`:            `may not exec in Pod second/starling-7f: it belongs to Starling itself`,
 		`k8s.logs("other", namespace = "ops")`:                            `may not read the log of Pod ops/other; add to the grants of module.star: grant\("v1", "Pod", verbs = \["logs"\], namespaces = \["ops"\]\)$`,
 		`k8s.logs("other", namespace = "ops", default = "")`:              `may not read the log of`,
 		`k8s.logs("db-0", tail = 0)`:                                      `tail: 0 is not between 1 and 1000000`,

@@ -94,7 +94,7 @@ func MayBeOthers(ref Ref) string {
 	case "/ConfigMap":
 		may = strings.HasSuffix(ref.Name, "-releases")
 	case "/Secret":
-		may = slices.ContainsFunc([]string{"-webhooks", "-records", "-kept-", "-set-", "-releases-"}, func(part string) bool { return strings.Contains(ref.Name, part) })
+		may = slices.ContainsFunc([]string{"-webhooks", "-records", "-marks", "-kept-", "-set-", "-releases-"}, func(part string) bool { return strings.Contains(ref.Name, part) })
 	case "coordination.k8s.io/Lease", "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
 		may = true
 	}
@@ -110,12 +110,11 @@ func (i Instance) LivesIn(ref Ref) bool {
 	return i.Namespace != "" && ref.APIVersion == "v1" && ref.Kind == "Namespace" && ref.Name == i.Namespace
 }
 
-// RunsIn reports whether a Pod runs Starling itself: it is in the operator's namespace, and has the
-// label of the Deployment that is shipped. A module that could run commands there could read all
-// that the instance keeps.
-func (i Instance) RunsIn(pod map[string]any) bool {
+// Runs reports whether a Pod runs Starling, this instance or another one: it has the label of the Deployment that is
+// shipped. A module that could run commands there could read all that an instance keeps.
+func (i Instance) Runs(pod map[string]any) bool {
 	metadata, _ := pod["metadata"].(map[string]any)
-	return i.Namespace != "" && metadata["namespace"] == i.Namespace && texts(metadata["labels"])["app.kubernetes.io/name"] == "starling"
+	return i.Namespace != "" && texts(metadata["labels"])["app.kubernetes.io/name"] == "starling"
 }
 
 // serviceAccount names, as an annotation of a Secret, whose token it holds.

@@ -76,6 +76,7 @@ func TestNamesThatAnotherInstanceMayHave(t *testing.T) {
 		{"v1", "Secret", "second-releases-1", true},
 		{"v1", "Secret", "second-webhooks", true},
 		{"v1", "Secret", "second-records", true},
+		{"v1", "Secret", "second-marks", true},
 		{"v1", "Secret", "second", false},
 		{"coordination.k8s.io/v1", "Lease", "second", true},
 		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "x", true},
