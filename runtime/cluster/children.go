@@ -145,8 +145,8 @@ func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write
 		a := appliedFields(live, manager, "")
 		return marked(a) && a.owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
 	}
-	if live != nil && (m.Unchanged != nil && uidOf(live) != m.Unchanged.UID || !goes(live)) {
-		return nil
+	if live != nil && (m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live)) {
+		return nil // the decision has looked at the signature of the object with this uid
 	}
 	var obj map[string]any
 	left := false

@@ -23,7 +23,9 @@ func (s *setWorld) onDelete(between func()) {
 // withMeta is obj as it is in the cluster, with a change of its metadata.
 func (s *setWorld) withMeta(name string, change func(metadata map[string]any)) {
 	obj := object.CopyPlain(s.api.Object("v1", "ConfigMap", "a", name)).(map[string]any)
-	change(obj["metadata"].(map[string]any))
+	if change(obj["metadata"].(map[string]any)); uidOf(obj) == "" { // another one
+		s.api.Remove("v1", "ConfigMap", "a", name)
+	}
 	s.api.Put(obj)
 }
 
@@ -84,7 +86,8 @@ func TestAChildIsDeletedAsItWasSeen(t *testing.T) {
 		"another parent's": {func(m map[string]any) {
 			m["annotations"].(map[string]any)[reconcile.ParentUIDAnnotation] = "other"
 		}, true},
-		"touched": {func(m map[string]any) { m["labels"].(map[string]any)["x"] = "y" }, false},
+		"replaced, with its marks": {func(m map[string]any) { delete(m, "uid"); delete(m, "resourceVersion") }, true},
+		"touched":                  {func(m map[string]any) { m["labels"].(map[string]any)["x"] = "y" }, false},
 	} {
 		for _, late := range []bool{false, true} { // after the look at it, too
 			s := newSetWorld(t)
