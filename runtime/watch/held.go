@@ -40,14 +40,14 @@ type budget struct {
 	making bool
 }
 
-// held is a view that somebody has: whose it is, how often, and what it holds: the rows, and of a list that is under way.
+// held is a view that somebody has: whose it is, how often, and what it holds: rows, and of a list that is under way.
 type held struct {
 	stream  *stream
 	modules map[string]int
 	bytes   int64
 }
 
-// count notes that a module has a view once more, or less. What a view holds that nobody has is taken off.
+// count notes that a module has a view once more, or less. A view that nobody has holds nothing.
 func (b *budget) count(s *stream, v *view, module string, by int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
