@@ -1,8 +1,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"os"
 	"path/filepath"
@@ -194,9 +197,10 @@ func (m *Marks) carry() string {
 			l.Running = append(l.Running, mark)
 		}
 	}
-	slices.Sort(l.Running)
+	slices.SortFunc(l.Running, m.before)
 	l.Running = l.Running[:min(len(l.Running), maxCarried)]
-	for _, mark := range slices.Sorted(maps.Keys(m.inherited.Unclean)) {
+	slices.Sort(l.Running)
+	for _, mark := range slices.SortedFunc(maps.Keys(m.inherited.Unclean), m.before) {
 		if m.hooks == nil || m.hooks[mark] || m.asked[mark] || time.Since(m.led) < staysUnasked {
 			if l.Unclean == nil {
 				l.Unclean, l.Counted = map[string]int{}, map[string][]string{}
@@ -214,6 +218,17 @@ func (m *Marks) carry() string {
 	}
 	text, _ := json.Marshal(l) // texts and numbers
 	return string(text)
+}
+
+// before is the order of marks of which the Lease has no room for all: what has been counted comes first, all else
+// in an order that differs from one process to the next, so that none stays hidden behind others.
+func (m *Marks) before(a, b string) int {
+	place := func(mark string) uint64 {
+		h := fnv.New64a()
+		_, _ = fmt.Fprint(h, mark, m.led.UnixNano())
+		return h.Sum64()
+	}
+	return cmp.Or(cmp.Compare(m.inherited.Unclean[b], m.inherited.Unclean[a]), cmp.Compare(place(a), place(b)))
 }
 
 // markedLeases are Leases that carry marks. The Lease is asked for by one goroutine at a time.

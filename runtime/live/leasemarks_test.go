@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,42 @@ func follow(t *testing.T, lease string) *Marks {
 	}
 	m.use(&generation.Generation{Names: []string{"web"}, Modules: map[string]*generation.Module{"web": web}})
 	return m
+}
+
+// However much runs beside it, what ends one process after the other is known soon.
+func TestAHookThatKillsIsNotHiddenByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		killer := "web/0"
+		for i := range 300 {
+			if what := fmt.Sprint("web/", i); markOf(what, "code") > markOf(killer, "code") {
+				killer = what
+			}
+		}
+		lease := ""
+		for range 40 {
+			time.Sleep(time.Second) // the next one has the Lease
+			m := open(t, t.TempDir())
+			if m.inherit(lease, "other", "own"); m.quarantined(killer, "code") != "" {
+				return
+			}
+			for i := range 300 {
+				what := fmt.Sprint("web/", i)
+				if err := m.begin(what, "code"); err != nil {
+					t.Fatal(err)
+				}
+				if what == killer {
+					continue
+				}
+				for _, err := range []error{m.end(what, "code", true), m.begin(what, "code")} { // others run well
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			lease = m.carry() // and the process is gone
+		}
+		t.Errorf("%s is run again and again", killer)
+	})
 }
 
 // A hook during which two processes have ended is known to the third one, which has nothing of their folders.
