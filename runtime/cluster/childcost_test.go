@@ -194,3 +194,21 @@ func TestWhatIsTakenOverIsNotMadeAnew(t *testing.T) {
 		}
 	})
 }
+
+// An object that a hook of another module applies is not taken over; one of the same module is.
+func TestWhatAnotherModuleAppliesIsNotTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFarWorld(t)
+		for module, want := range map[string]string{"db": "it is there, and is not taken over, as a hook of module db has made it", "web": ""} {
+			theirs := configMap("a", module)
+			if _, err := w.write("starling/"+module+"/hooks/a.star:f", effect.Write{Kind: effect.WriteApply, Ref: effect.RefOf(theirs), Object: theirs}); err != nil {
+				t.Fatal(err)
+			}
+			children := appliesOf([]map[string]any{childOf("u1", module, "1")})
+			children[0].Adopt, children[0].Force = true, true
+			if _, err := w.write("starling/web/c", effect.Write{Kind: effect.WriteChildren, Children: children}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", module, err)
+			}
+		}
+	})
+}

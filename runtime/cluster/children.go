@@ -95,7 +95,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if !w.madeFor(live, m.Object, manager) {
-				parent := reconcile.Parent{Controller: labelOf(m.Object)}
+				parent := reconcile.Parent{Controller: labelOf(m.Object), Module: effect.ManagerModule(manager)}
 				parent.Key, parent.UID = reconcile.ParentOf(m.Object)
 				keeper := reconcile.Keeper(live, parent)
 				switch {

@@ -59,7 +59,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	meta, _ := parent["metadata"].(map[string]any)
 	uid, _ := meta["uid"].(string)
 	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, pos: map[string]string{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
-	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller}
+	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller, Module: effect.ManagerModule(effect.Manager(r.Hook.ID))}
 	for _, c := range r.Past.Contests {
 		d.contests[c.ID] = c
 	}

@@ -40,6 +40,8 @@ type Parent struct {
 	Key, UID string
 	// Controller stands for the controller; it is fit for a label.
 	Controller string
+	// Module is that of the controller, "" where it does not matter what hooks of others apply.
+	Module string
 	// Owner is the entry of the child's ownerReferences, nil for none.
 	Owner map[string]any
 }
@@ -168,6 +170,15 @@ func Keeper(obj map[string]any, parent Parent) string {
 		return "it is of the Helm release " + text(annotations, "meta.helm.sh/release-name")
 	case text(meta, "deletionTimestamp") != "":
 		return "it is being deleted"
+	case of != "" || parent.Module == "":
+		return ""
+	}
+	fields, _ := meta["managedFields"].([]any)
+	for _, f := range fields {
+		entry, _ := f.(map[string]any)
+		if module := effect.ManagerModule(text(entry, "manager")); module != "" && module != parent.Module && entry["operation"] == "Apply" {
+			return "a hook of module " + module + " has made it"
+		}
 	}
 	return ""
 }

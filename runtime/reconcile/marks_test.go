@@ -83,16 +83,17 @@ func TestKeeper(t *testing.T) {
 		}}
 	}
 	for want, objects := range map[string][]map[string]any{
-		"":                              {{}, meta("ownerReferences", owner("u", true)), meta("ownerReferences", owner("v", false)), meta("annotations", map[string]any{ParentUIDAnnotation: "u"}), child("shop/blog", "c", "true")},
-		"it belongs to Deployment web":  {meta("ownerReferences", owner("v", true))},
-		"it is a child of shop/wiki":    {meta("annotations", map[string]any{ParentAnnotation: "shop/wiki", ParentUIDAnnotation: "v"}), child("shop/wiki", "c", "true")},
-		"it is a child of shop/blog":    {child("shop/blog", "c", "false"), child("shop/blog", "d", "true")},
-		"it is of the Helm release web": {meta("annotations", map[string]any{"meta.helm.sh/release-name": "web"})},
-		"it is made by a hook":          {meta("annotations", map[string]any{effect.MadeByAnnotation: "x"})},
-		"it is being deleted":           {meta("deletionTimestamp", "2026-01-01T00:00:00Z")},
+		"":                                {{}, meta("managedFields", []any{map[string]any{"manager": "starling/web/hooks/a.star:f", "operation": "Apply"}, map[string]any{"manager": "starling", "operation": "Apply"}}), meta("ownerReferences", owner("u", true)), meta("ownerReferences", owner("v", false)), meta("annotations", map[string]any{ParentUIDAnnotation: "u"}), child("shop/blog", "c", "true")},
+		"it belongs to Deployment web":    {meta("ownerReferences", owner("v", true))},
+		"it is a child of shop/wiki":      {meta("annotations", map[string]any{ParentAnnotation: "shop/wiki", ParentUIDAnnotation: "v"}), child("shop/wiki", "c", "true")},
+		"it is a child of shop/blog":      {child("shop/blog", "c", "false"), child("shop/blog", "d", "true")},
+		"it is of the Helm release web":   {meta("annotations", map[string]any{"meta.helm.sh/release-name": "web"})},
+		"it is made by a hook":            {meta("annotations", map[string]any{effect.MadeByAnnotation: "x"})},
+		"it is being deleted":             {meta("deletionTimestamp", "2026-01-01T00:00:00Z")},
+		"a hook of module db has made it": {meta("managedFields", []any{map[string]any{"manager": "starling/db/hooks/a.star:f", "operation": "Apply"}})},
 	} {
 		for i, obj := range objects {
-			if got := Keeper(obj, Parent{Key: "shop/blog", UID: "u", Controller: "c"}); got != want {
+			if got := Keeper(obj, Parent{Key: "shop/blog", UID: "u", Controller: "c", Module: "web"}); got != want {
 				t.Errorf("%d: %q, want %q", i, got, want)
 			}
 		}
