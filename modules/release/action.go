@@ -22,6 +22,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/runtime/lane"
 	plain "github.com/starling-operator/starling/runtime/object"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -240,7 +241,12 @@ func (s *session) explain(err error) error {
 	if s.cause != "" && !strings.Contains(text, s.cause) {
 		text += ": " + s.cause
 	}
-	return errors.New(tidy(s.m.servedInstead(text)))
+	text = s.m.servedInstead(text)
+	err = errors.New(tidy(text))
+	if noKind.MatchString(text) {
+		err = &lane.Awaits{Err: err, For: lane.AwaitsKind}
+	}
+	return err
 }
 
 // labels is what the release carries.

@@ -7,6 +7,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // Labels on the release beside those of its instance and its module (Helm keeps them on the Secret of each revision).
@@ -177,7 +178,7 @@ func (r *reconcile) older() error {
 		return nil
 	}
 	if until := r.m.older(); until != "" {
-		return fmt.Errorf("release %s has the chart of a newer module tree, and stays as it is until %s", r.t.Ref(), until)
+		return &lane.Awaits{For: lane.AwaitsTree, Err: fmt.Errorf("release %s has the chart of a newer module tree, and stays as it is until %s", r.t.Ref(), until)}
 	}
 	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // A process with an older module tree takes no release back to its chart, nor a definition to its own, while the newer
@@ -24,7 +27,7 @@ func TestAnOlderTreeTakesNoReleaseBack(t *testing.T) {
 		target := chart(of)
 		target.Values["n"] = n
 		res, err := w.Reconcile(t.Context(), target)
-		held := err != nil && strings.Contains(err.Error(), "release web in namespace apps has the chart of a newer module tree, and stays as it is until noon")
+		held := lane.AwaitedBy(err) == lane.AwaitsTree && strings.Contains(err.Error(), "release web in namespace apps has the chart of a newer module tree, and stays as it is until noon")
 		if (action == "held") != held || !held && (err != nil || res.Action != action) {
 			t.Fatalf("chart %s, n = %d: %s, %v; want %s", of, n, res.Action, err, action)
 		}
@@ -63,5 +66,21 @@ func TestAnOlderTreeTakesNoReleaseBack(t *testing.T) {
 	}
 	if !w.there(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "apps", "a") {
 		t.Error("the object is gone")
+	}
+}
+
+// A release says that it awaits a kind: an object of its chart has it, or a template asks for one. The words alone say
+// nothing.
+func TestAReleaseSaysThatItAwaitsAKind(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	for text, want := range map[string]lane.Awaited{
+		"apiVersion: x.example/v1\nkind: Thing\nmetadata: {name: a}\n":         lane.AwaitsKind,
+		"{{ lookup \"x.example/v1\" \"Thing\" \"\" \"\" }}":                    lane.AwaitsKind,
+		"{{ fail \"the cluster does not serve kind Thing of x.example/v1\" }}": "",
+	} {
+		_, err := w.Reconcile(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", text), Installs: []builtins.Grant{{APIVersion: "x.example/v1", Kind: "Thing"}}})
+		if err == nil || !strings.Contains(err.Error(), "the cluster does not serve kind Thing of x.example/v1") || lane.AwaitedBy(err) != want {
+			t.Errorf("%s: %v (%q)", text, err, lane.AwaitedBy(err))
+		}
 	}
 }

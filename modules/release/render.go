@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // facts are what a chart's files tell about how to treat it.
@@ -161,6 +162,9 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	read := rendering{lookedUp: lookups.found()}
 	if err == nil && out.Err != "" {
 		err = errors.New(withValueHint(t, inSource(t.Chart, tidy(newMask(t, read).Text(out.Err)))))
+		if lookups.kindless.Load() {
+			err = &lane.Awaits{Err: err, For: lane.AwaitsKind}
+		}
 	}
 	if err != nil {
 		return read, err
@@ -243,6 +247,7 @@ type lookups struct {
 	target   Target
 	instance effect.Instance
 	used     atomic.Bool
+	kindless atomic.Bool // a kind that they ask for is not served
 
 	mu   sync.Mutex
 	seen []map[string]any
@@ -272,6 +277,7 @@ func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRe
 	mapping, err := l.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
+			l.kindless.Store(true)
 			return nil, false, fmt.Errorf("lookup: the cluster does not serve kind %s of %s", kind, apiVersion)
 		}
 		return nil, false, err

@@ -82,7 +82,8 @@ const (
 	// says otherwise.
 	ModuleOff ModuleState = "off"
 	// ModuleWaiting: enabled() waits for something; nothing is installed,
-	// upgraded or uninstalled. Or readiness() does; the release is as it should be.
+	// upgraded or uninstalled. Or readiness() does; the release is as it should be. Or a newer
+	// module tree has made the release, and it stays as it is.
 	ModuleWaiting ModuleState = "waiting"
 	// ModuleStarting: watches or first hook runs are not done yet.
 	ModuleStarting ModuleState = "starting"

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // A module that is not in the tree any more leaves as one that is switched off does: by
@@ -222,7 +223,7 @@ func (e *Engine) retryFailedSoon() {
 // brought it.
 func (e *Engine) kindsCame() {
 	for _, m := range e.modules {
-		if strings.Contains(m.pass.Err(), "does not serve kind") {
+		if m.pass.Awaits() == lane.AwaitsKind {
 			m.pass.RetrySoon(e.now)
 			e.touch(m)
 		}

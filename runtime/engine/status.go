@@ -45,6 +45,8 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		return status.ModuleFailed, "crds: " + m.crds.Err
 	case v.Do != verdicts.Install:
 		return status.ModulePaused, "hooks run, the release is left alone"
+	case p.Awaits() == lane.AwaitsTree:
+		return status.ModuleWaiting, p.Err()
 	case p.Err() != "":
 		return status.ModuleFailed, p.Err()
 	}
@@ -186,6 +188,9 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
 		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m), Unknown: m.findings[unknown],
 		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
+	}
+	if m.pass.Awaits() == lane.AwaitsTree {
+		out.LastError = ""
 	}
 	out.Config.Generation = e.config.Generation(m.name)
 	for _, p := range e.config.Problems()[m.name] {

@@ -95,7 +95,7 @@ func TestErrorsCarryAllThatTheEngineLooksFor(t *testing.T) {
 			}
 			for _, look := range looks.FindAllString(string(text), -1) {
 				name := regexp.MustCompile(`As\(\w+, &(\w+)\)`).FindStringSubmatch(look)
-				if strings.Contains(look, "AsType[*builtins.FailError]") || strings.Contains(look, "AsType[*Passing]") ||
+				if strings.Contains(look, "AsType[*builtins.FailError]") || strings.Contains(look, "AsType[*Passing]") || strings.Contains(look, "AsType[*Awaits]") ||
 					name != nil && regexp.MustCompile(`\b`+name[1]+`\s+\*builtins\.FailError\b`).Match(text) {
 					continue
 				}
@@ -112,6 +112,9 @@ func TestErrorsCarryAllThatTheEngineLooksFor(t *testing.T) {
 		t.Errorf("it comes back as %v", back)
 	}
 	if back := carried(t, engine.Released{Err: fmt.Errorf("crds: %w", &lane.Passing{Err: errors.New("busy")})}).Err; !passing(back) || back.Error() != "crds: busy" {
+		t.Errorf("it comes back as %v", back)
+	}
+	if back := carried(t, engine.Released{Err: fmt.Errorf("x: %w", &lane.Awaits{Err: errors.New("y"), For: lane.AwaitsTree})}).Err; lane.AwaitedBy(back) != lane.AwaitsTree || passing(back) || back.Error() != "x: y" {
 		t.Errorf("it comes back as %v", back)
 	}
 }

@@ -25,6 +25,7 @@ type failure struct {
 	Fail    *builtins.FailError
 	Passing bool // it is a [lane.Passing]
 	Race    bool // and says so
+	Awaits  lane.Awaited
 }
 
 // Error is the text.
@@ -38,11 +39,14 @@ func (f *failure) Unwrap() (found []error) {
 	if f.Passing {
 		found = append(found, &lane.Passing{Err: errors.New(f.Text), Race: f.Race})
 	}
+	if f.Awaits != "" {
+		found = append(found, &lane.Awaits{Err: errors.New(f.Text), For: f.Awaits})
+	}
 	return found
 }
 
 func failureOf(err error) *failure {
-	f := &failure{Text: err.Error()}
+	f := &failure{Text: err.Error(), Awaits: lane.AwaitedBy(err)}
 	errors.As(err, &f.Fail)
 	if passing, is := errors.AsType[*lane.Passing](err); is {
 		f.Passing, f.Race = true, passing.Race

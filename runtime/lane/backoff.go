@@ -67,6 +67,35 @@ func (p *Passing) Error() string { return p.Err.Error() }
 // Unwrap gives the error.
 func (p *Passing) Unwrap() error { return p.Err }
 
+// Awaits is the error of work that others have to make possible. That is no failure where it is a newer tree.
+type Awaits struct {
+	Err error
+	For Awaited
+}
+
+// Awaited is what work awaits; "": nothing.
+type Awaited string
+
+// A newer module tree has made a release that this process leaves alone, or the cluster does not serve a kind yet.
+const (
+	AwaitsTree Awaited = "tree"
+	AwaitsKind Awaited = "kind"
+)
+
+// AwaitedBy is what the work awaits that has ended with err.
+func AwaitedBy(err error) Awaited {
+	if awaits, is := errors.AsType[*Awaits](err); is {
+		return awaits.For
+	}
+	return ""
+}
+
+// Error is the text of the error.
+func (a *Awaits) Error() string { return a.Err.Error() }
+
+// Unwrap gives the error.
+func (a *Awaits) Unwrap() error { return a.Err }
+
 // Retry says when something that has failed is tried again. The zero value: nothing has.
 type Retry struct {
 	// Attempt counts the failures in a row.
@@ -75,6 +104,8 @@ type Retry struct {
 	At time.Time
 	// Err says why the last try has failed; "" when nothing has.
 	Err string
+	// Awaits is what it has awaited.
+	Awaits Awaited
 	// news: something has changed since the last try began, as far as is known.
 	news bool
 }
@@ -82,7 +113,7 @@ type Retry struct {
 // Failed notes one more failure. Jitter is that of [Backoff.Delay].
 func (r *Retry) Failed(now time.Time, err error, b Backoff, jitter float64) {
 	r.Attempt++
-	r.Err = err.Error()
+	r.Err, r.Awaits = err.Error(), AwaitedBy(err)
 	if r.news {
 		b.Max, r.news = min(b.Max, b.Min), false
 	}

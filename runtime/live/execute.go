@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/modules"
 )
 
@@ -245,6 +246,9 @@ func (d *Driver) release(a engine.Release) engine.Released {
 	defer leave()
 	began := time.Now()
 	done, result := d.executor.Release(d.onWait(a.Ref, aside, "waits until its objects are ready"), a)
+	if lane.AwaitedBy(done.Err) == lane.AwaitsTree {
+		return done // it was left alone
+	}
 	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), done.Err)
 	d.traces.helm("release", a.Ref, a.Cause, began, done.Err, named("action", string(result.Action)), named("revision", result.Revision))
 	if done.Err == nil && done.Changed {

@@ -164,11 +164,12 @@ func (f *fixture) hookEvents() (out []string) {
 	return out
 }
 
+var moduleObjects = schema.GroupVersionResource{Group: "starling.dev", Version: "v1alpha1", Resource: "modules"}
+
 // shown is what the Module object says: message and status of HooksHealthy, and the message of Ready.
 func (f *fixture) shown(module string) (message, healthy, ready string) {
 	f.Helper()
-	gvr := schema.GroupVersionResource{Group: "starling.dev", Version: "v1alpha1", Resource: "modules"}
-	obj, err := f.store.Get(store.Target{GVR: gvr, Name: module})
+	obj, err := f.store.Get(store.Target{GVR: moduleObjects, Name: module})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -6,7 +6,24 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/starling-operator/starling/runtime/sim/store"
 )
+
+// module is the state of a Module object, and the message of Ready.
+func (f *fixture) module(name string) (state, ready string) {
+	f.Helper()
+	obj, err := f.store.Get(store.Target{GVR: moduleObjects, Name: name})
+	if err != nil {
+		f.Fatal(err)
+	}
+	is, _ := obj["status"].(map[string]any)
+	state, _ = is["state"].(string)
+	_, _, ready = f.shown(name)
+	return state, ready
+}
 
 // The process that leads gets a newer tree and upgrades a release; one that stood by takes over, and its tree is late.
 // It leaves the release as it is until the newer tree is here, or until its own one counts; other modules go on.
@@ -39,6 +56,13 @@ func TestALateTreeTakesNoReleaseBack(t *testing.T) {
 				time.Sleep(time.Minute)
 				if got := g.text("a"); got != "newer" {
 					t.Fatalf("a minute after the take-over there is %q", got)
+				}
+				state, reason := g.module("web")
+				if state != "waiting" || !strings.Contains(reason, "has the chart of a newer module tree, and stays as it is until") {
+					t.Errorf("the module is %s: %s", state, reason)
+				}
+				if failed := testutil.ToFloat64(g.driver.metrics.releases.WithLabelValues("web", "failed")); failed > 0 || len(g.hookEvents()) > 0 {
+					t.Errorf("%v releases have failed; Events: %q", failed, g.hookEvents())
 				}
 				if arrives {
 					g.reload(newer)

@@ -84,6 +84,9 @@ func (p *Pass) Revision() int { return p.revision }
 // Err says why Helm's last work has failed, or "".
 func (p *Pass) Err() string { return p.retry.Err }
 
+// Awaits says what Helm's last work has awaited, or "".
+func (p *Pass) Awaits() lane.Awaited { return p.retry.Awaits }
+
 // Held says why no pass begins until the values change, or "".
 func (p *Pass) Held() string { return p.hold }
 
