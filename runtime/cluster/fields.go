@@ -19,7 +19,7 @@ import (
 // fields carries out what a controller does about fields of an object that somebody else has made, one step
 // after the other.
 func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause) error {
-	for _, step := range m.Children {
+	for i, step := range m.Children {
 		p, err := w.o.Client.begin(ctx, m.Manager, step)
 		if err != nil {
 			return err
@@ -39,8 +39,27 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 			return err
 		}
 		w.o.Observe(step.Ref, obj, cause, asked)
+		if i == 0 && m.OneMore != "" && tooMany(obj, step.Object, m.OneMore) {
+			step.Object = hook.Bare(step.Ref)
+			if p, err = w.o.Client.begin(ctx, m.Manager, step); err == nil {
+				obj, err = p.run(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			w.o.Observe(step.Ref, obj, cause, asked)
+			return fmt.Errorf("cannot set fields of %s: it belongs to %d parents of this controller, as many as may set fields of one object", m.Ref, hook.MaxHolders)
+		}
 	}
 	return nil
+}
+
+// tooMany says whether more parents of a controller than may have fields of live. All who come at a time see that there is
+// room; the API server puts their writes in an order.
+func tooMany(live, want map[string]any, hookID string) bool {
+	own := reconcile.HeldIn(want)
+	fields := func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) }
+	return len(own) > 0 && hook.Crowded(live, own[0].Controller, fields, hook.MaxHolders+1)
 }
 
 // FieldsWritten says whether manager has written the annotation by which a parent says that it has fields of

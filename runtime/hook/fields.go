@@ -14,9 +14,9 @@ import (
 // parent has. It asks the watch, and makes no request.
 const askFor = 10 * time.Second
 
-// maxHolders is how many parents of one controller may have fields of one object: each leaves a mark on it, and each
+// MaxHolders is how many parents of one controller may have fields of one object: each leaves a mark on it, and each
 // change of it is looked at by all of them.
-const maxHolders = 100
+const MaxHolders = 100
 
 // Fields is what is known of the fields that one holder has of objects of others.
 type Fields struct {
@@ -109,8 +109,8 @@ func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
 		return
 	}
 	switch {
-	case c.Digest == "" && d.crowded(live):
-		c.Foreign = fmt.Sprintf("%d parents of this controller, as many as may set fields of one object", maxHolders)
+	case c.Digest == "" && Crowded(live, d.parent.Controller, d.r.Family.Fields, MaxHolders):
+		c.Foreign = fmt.Sprintf("%d parents of this controller, as many as may set fields of one object", MaxHolders)
 		d.lookAgain(askFor)
 	case c.Digest != p.Digest:
 	case f.Same(want, live):
@@ -120,20 +120,20 @@ func (d *decision) lookAtFields(c *reconcile.Child, p *builtins.Part) {
 	}
 }
 
-// crowded says whether other parents of the controller have as many fields of an object as may be. A mark that
-// somebody else has written counts for nothing.
-func (d *decision) crowded(live map[string]any) bool {
+// Crowded says whether so many parents of a controller have fields of an object, or more. A mark that somebody else has
+// written counts for nothing.
+func Crowded(live map[string]any, controller string, fields func(reconcile.Holder) Fields, most int) bool {
 	n := 0
 	for _, held := range reconcile.HeldIn(live) {
-		if held.Controller == d.parent.Controller && d.r.Family.Fields(held.Holder).Writer(live, held.Name).Ours {
+		if held.Controller == controller && fields(held.Holder).Writer(live, held.Name).Ours {
 			n++
 		}
 	}
-	return n >= maxHolders
+	return n >= most
 }
 
-// bare names an object and nothing else.
-func bare(r effect.Ref) map[string]any {
+// Bare names an object and nothing else: a manager that applies it has nothing.
+func Bare(r effect.Ref) map[string]any {
 	meta := map[string]any{"name": r.Name}
 	if r.Namespace != "" {
 		meta["namespace"] = r.Namespace
@@ -145,15 +145,18 @@ func bare(r effect.Ref) map[string]any {
 // of them once they are written.
 func (d *decision) takeFields(a reconcile.Action) effect.Write {
 	w, h := d.steps(a), d.holder(a.ID.Subresource)
+	if d.held[a.ID] == "" {
+		w.OneMore = d.r.Hook.ID
+	}
 	if a.ID.Subresource == "" {
 		w.Children = []effect.Write{d.step(a, effect.WriteApply, d.wanted[a.Part])}
 		return w
 	}
 	if d.held[a.ID] == "" {
-		w.Children = append(w.Children, d.step(a, effect.WriteApply, marked(bare(a.ID.Ref), h, reconcile.Claimed)))
+		w.Children = append(w.Children, d.step(a, effect.WriteApply, marked(Bare(a.ID.Ref), h, reconcile.Claimed)))
 	}
 	digest := d.digests[a.Part]
-	w.Children = append(w.Children, d.step(a, effect.WriteStatus, d.wanted[a.Part]), d.step(a, effect.WriteApply, marked(bare(a.ID.Ref), h, digest)))
+	w.Children = append(w.Children, d.step(a, effect.WriteStatus, d.wanted[a.Part]), d.step(a, effect.WriteApply, marked(Bare(a.ID.Ref), h, digest)))
 	return w
 }
 
@@ -161,9 +164,9 @@ func (d *decision) takeFields(a reconcile.Action) effect.Write {
 func (d *decision) giveFields(a reconcile.Action) effect.Write {
 	w := d.steps(a)
 	if a.ID.Subresource != "" {
-		w.Children = append(w.Children, d.step(a, effect.WriteStatus, bare(a.ID.Ref)))
+		w.Children = append(w.Children, d.step(a, effect.WriteStatus, Bare(a.ID.Ref)))
 	}
-	w.Children = append(w.Children, d.step(a, effect.WriteApply, bare(a.ID.Ref)))
+	w.Children = append(w.Children, d.step(a, effect.WriteApply, Bare(a.ID.Ref)))
 	return w
 }
 
