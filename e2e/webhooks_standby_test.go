@@ -62,8 +62,8 @@ func TestTheFirstReviewsComeToAStandby(t *testing.T) {
 // Event. Once it succeeds there, the object says so.
 func TestAWebhookThatFailsInAStandby(t *testing.T) {
 	t.Parallel()
-	const module = "failing-guard"
 	ns := shared.Namespace(t)
+	module := "guard-" + ns[len(ns)-5:] // its Event is not that of an earlier run
 	f := withObjects(t, ns, "starling", map[string]string{module + "/module.star": on, module + "/hooks/guard.star": guard}).alone("the API server asks the other one")
 	reviewed := f.labelled()
 	asked, led := webhookArgs(t), webhookArgs(t) // the API server knows the address of the second process alone
