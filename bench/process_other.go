@@ -6,6 +6,4 @@ import "syscall"
 
 // childAttributes gives a child its own process group, so that Ctrl-C reaches the
 // bench alone.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,9 +71,7 @@ func callAsk(c *call) (starlark.Value, error) {
 	metadata, _ := q.Object["metadata"].(map[string]any)
 	if namespaced {
 		q.Ref.Namespace, _ = metadata["namespace"].(string)
-		if q.Ref.Namespace == "" {
-			q.Ref.Namespace = c.run.Namespace
-		}
+		q.Ref.Namespace = cmp.Or(q.Ref.Namespace, c.run.Namespace)
 		if err := dnsLabel(q.Ref.Namespace, 63); err != nil {
 			return nil, fmt.Errorf("obj: metadata.namespace: %w", err)
 		}

@@ -69,9 +69,7 @@ func callStage(s Stage) func(*call) (starlark.Value, error) {
 	}
 }
 
-func binding(b Binding) (starlark.Value, error) {
-	return &declared[Binding]{"binding", b}, nil
-}
+func binding(b Binding) (starlark.Value, error) { return &declared[Binding]{"binding", b}, nil }
 
 func callSchedule(c *call) (starlark.Value, error) {
 	cron, err := schedule.Parse(c.str("cron"))

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -29,9 +30,7 @@ func Everyday(apiVersion, kind string) bool {
 // MayInstall reports whether a release in namespace may hold the object, by
 // module(installs = […]). One without a namespace is in no namespace, or in the release's.
 func MayInstall(installs []Grant, ref effect.Ref, namespace string) bool {
-	if ref.Namespace == "" {
-		ref.Namespace = namespace
-	}
+	ref.Namespace = cmp.Or(ref.Namespace, namespace)
 	if ref.Namespace == namespace && Everyday(ref.APIVersion, ref.Kind) {
 		return true
 	}
@@ -67,9 +66,7 @@ func allowedIn(grants []Grant, verb string, ref effect.Ref, namespace string) bo
 
 // InstallLine is what allows a release in namespace to hold the object, for
 // module(installs = […]).
-func InstallLine(ref effect.Ref, namespace string) string {
-	return chartLine(ref, namespace, "")
-}
+func InstallLine(ref effect.Ref, namespace string) string { return chartLine(ref, namespace, "") }
 
 // LookupLine is what allows a chart of a release in namespace to look up the object, for
 // module(lookup = […]).

@@ -37,6 +37,4 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-func finalf(format string, args ...any) error {
-	return finalError{fmt.Errorf(format, args...)}
-}
+func finalf(format string, args ...any) error { return finalError{fmt.Errorf(format, args...)} }

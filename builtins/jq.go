@@ -234,8 +234,7 @@ var ended = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 // jqError makes an error of a program one line without the values that it met:
 // they may be secret. An error that the program itself raises stays as it is.
 func jqError(err error) error {
-	var raised gojq.ValueError
-	if errors.As(err, &raised) {
+	if _, ok := errors.AsType[gojq.ValueError](err); ok {
 		return errors.New(message.Line(err.Error()))
 	}
 	text := err.Error()

@@ -46,8 +46,7 @@ func compileJQ(text string) (*gojq.Code, error) {
 		return nil, errors.New(hint)
 	}
 	if err != nil {
-		var parse *gojq.ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
 			return nil, fmt.Errorf("character %d: %w", max(parse.Offset-len(parse.Token), 0)+1, err)
 		}
 		return nil, err
@@ -199,15 +198,11 @@ func weighingJQ() []string {
 		min max min_by max_by sort sort_by implode bsearch IN INDEX JOIN setpath delpaths transpose join error`)
 }
 
-func piecesJQ() []string {
-	return strings.Fields("explode split test tonumber fromjson")
-}
+func piecesJQ() []string { return strings.Fields("explode split test tonumber fromjson") }
 
 // matchingJQ are those that look for places of a regular expression; split does so with
 // flags.
-func matchingJQ() []string {
-	return strings.Fields("splits match capture scan sub gsub")
-}
+func matchingJQ() []string { return strings.Fields("splits match capture scan sub gsub") }
 
 // outsideJQ are functions that see more than the program's input, or act.
 func outsideJQ() []string {

@@ -152,14 +152,10 @@ type Question struct {
 }
 
 // Ctx is what the functions that a controller is asked by find in their ctx.
-func (q Question) Ctx() starlark.Value {
-	return NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups)
-}
+func (q Question) Ctx() starlark.Value { return NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups) }
 
 // args are those of the functions that a controller is asked by.
-func (q Question) args() starlark.Tuple {
-	return starlark.Tuple{q.Ctx(), q.Parent}
-}
+func (q Question) args() starlark.Tuple { return starlark.Tuple{q.Ctx(), q.Parent} }
 
 // Decided is what has become of one parent.
 type Decided struct {

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -213,9 +214,7 @@ func callEvent(c *call) (starlark.Value, error) {
 	}
 	e.UID = uid
 	event := effect.Ref{APIVersion: "v1", Kind: "Event", Namespace: ref.Namespace}
-	if event.Namespace == "" {
-		event.Namespace = "default"
-	}
+	event.Namespace = cmp.Or(event.Namespace, "default")
 	if !c.allowedAll("create", event) {
 		return nil, c.refused("create", fmt.Sprintf("make an Event about %s", ref), "", event, c.elsewhere(event, true))
 	}

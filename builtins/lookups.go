@@ -49,9 +49,7 @@ type LookupsOptions struct {
 }
 
 // NewLookups makes what one run asks.
-func NewLookups(o LookupsOptions) *Lookups {
-	return &Lookups{o: o, asked: map[effect.Lookup]answer{}}
-}
+func NewLookups(o LookupsOptions) *Lookups { return &Lookups{o: o, asked: map[effect.Lookup]answer{}} }
 
 // Asked returns where the functions have looked, and the soonest time of those that they have asked for and
 // that had not come; zero: none.

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,10 +55,7 @@ func (r *Review) asked() ReviewTarget {
 	if r.Asked != nil {
 		return *r.Asked
 	}
-	version := r.ResourceAPIVersion
-	if version == "" {
-		version = r.APIVersion
-	}
+	version := cmp.Or(r.ResourceAPIVersion, r.APIVersion)
 	return ReviewTarget{r.APIVersion, r.Kind, r.Resource, version, r.Subresource}
 }
 
@@ -71,10 +69,7 @@ type ReviewUser struct {
 // Request makes the request that a hook answers at the binding of that name.
 func (r *Review) Request(binding string) *Request {
 	asked := r.asked()
-	version := r.ResourceAPIVersion
-	if version == "" {
-		version = asked.ResourceAPIVersion
-	}
+	version := cmp.Or(r.ResourceAPIVersion, asked.ResourceAPIVersion)
 	fields := starlark.StringDict{
 		"resource_api_version":         starlark.String(version),
 		"request_api_version":          starlark.String(asked.APIVersion),

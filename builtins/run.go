@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -43,9 +44,7 @@ func callFail(c *call) (starlark.Value, error) {
 	if e.Permanent && e.RetryAfter > 0 {
 		return nil, errors.New("retry_after and permanent exclude each other")
 	}
-	if e.Msg == "" {
-		e.Msg = "the hook failed without a message"
-	}
+	e.Msg = cmp.Or(e.Msg, "the hook failed without a message")
 	return nil, e
 }
 

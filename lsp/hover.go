@@ -197,9 +197,7 @@ func (s *Server) docOfText(d *document, c cursor) string {
 }
 
 // docOfFile is the text that a file begins with.
-func docOfFile(p *parsedText) string {
-	return docOf(&syntax.DefStmt{Body: p.file.Stmts})
-}
+func docOfFile(p *parsedText) string { return docOf(&syntax.DefStmt{Body: p.file.Stmts}) }
 
 // rangeOfWord is where the word is that is being written.
 func rangeOfWord(d *document, c cursor) text.Range {

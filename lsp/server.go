@@ -132,8 +132,7 @@ func (s *Server) Handle(ctx context.Context, conn *jsonrpc2.Conn, req *jsonrpc2.
 
 // asError is an error as the protocol has it.
 func asError(err error) *jsonrpc2.Error {
-	var as *jsonrpc2.Error
-	if errors.As(err, &as) {
+	if as, ok := errors.AsType[*jsonrpc2.Error](err); ok {
 		return as
 	}
 	return &jsonrpc2.Error{Code: codeRequestFailed, Message: err.Error()}
@@ -232,8 +231,7 @@ func note[P any](req *jsonrpc2.Request, f func(P) error) (any, error) {
 }
 
 func badParams(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: fmt.Sprintf("parameter %s: a %s does not fit", wrong.Field, wrong.Value)}
 	}
 	return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: "the parameters do not fit"}

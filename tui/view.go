@@ -72,9 +72,7 @@ func wrapped(text string, width int) []string {
 }
 
 // fit makes a text one line that is no wider than the screen, and cannot steer the terminal.
-func (m Model) fit(text string) string {
-	return ansi.Truncate(message.Clean(text), m.width, "…")
-}
+func (m Model) fit(text string) string { return ansi.Truncate(message.Clean(text), m.width, "…") }
 
 // mark puts a line into a color of the terminal.
 func (m Model) mark(code, text string) string {

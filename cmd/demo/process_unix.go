@@ -5,6 +5,4 @@ package main
 import "syscall"
 
 // childAttributes gives a child its own process group.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -55,9 +55,7 @@ type story struct {
 	causeAt time.Time
 }
 
-func newStory() *story {
-	return &story{nodes: map[string]bool{}, value: -1, replicas: -1, ready: -1}
-}
+func newStory() *story { return &story{nodes: map[string]bool{}, value: -1, replicas: -1, ready: -1} }
 
 // begin takes the nodes that are there before anything happens.
 func (s *story) begin(nodes []string) {

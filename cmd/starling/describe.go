@@ -278,8 +278,7 @@ func (f *describeFlags) watches(cmd *cobra.Command, p *page, client *admin.Clien
 // runs shows the last runs of a module or of a hook.
 func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
 	l, err := f.look(cmd, what)
-	var none noRunError
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[noRunError](err); ok {
 		p.section("Runs", nil, nil, true)
 		return
 	}

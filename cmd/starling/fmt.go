@@ -105,8 +105,7 @@ func (f *fmtFlags) print(cmd *cobra.Command, path string, src, formatted []byte,
 // rendered is an error in the form for people: with its source line and a caret when it
 // has a place.
 func rendered(err error) string {
-	var at *script.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*script.Error](err); ok {
 		return message.Lines(at.Render())
 	}
 	return message.Line(err.Error()) + "\n"

@@ -126,14 +126,10 @@ func (i *instance) socket() string {
 	return socketIn(i.StateDir)
 }
 
-func socketIn(stateDir string) string {
-	return filepath.Join(stateDir, "admin", "starling.sock")
-}
+func socketIn(stateDir string) string { return filepath.Join(stateDir, "admin", "starling.sock") }
 
 // devSocketIn is where a starling dev listens: one of the same name may run beside it.
-func devSocketIn(stateDir string) string {
-	return filepath.Join(stateDir, "dev", "starling.sock")
-}
+func devSocketIn(stateDir string) string { return filepath.Join(stateDir, "dev", "starling.sock") }
 
 // others returns the instances of this user whose default state folder has a
 // socket, as "namespace/name": what `get` names when the asked one is not there. With Dev they

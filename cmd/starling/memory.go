@@ -85,9 +85,7 @@ const (
 func small(cgroup int64) bool { return cgroup-besideGo < cgroup/100*usable }
 
 // limitOfGo is Go's memory limit in a cgroup with this one.
-func limitOfGo(cgroup int64) int64 {
-	return max(min(cgroup/100*usable, cgroup-besideGo), leastOfGo)
-}
+func limitOfGo(cgroup int64) int64 { return max(min(cgroup/100*usable, cgroup-besideGo), leastOfGo) }
 
 // tuneMemory collects garbage earlier than Go would, unless $GOGC says how, and keeps
 // within the memory limit of the cgroup, unless $GOMEMLIMIT names another. The limits of

@@ -106,8 +106,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 // explainFlag adds what was meant to the error for an unknown flag.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid))
 	}
 	if args := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(args) > 0 { // a flag of a command that there is not

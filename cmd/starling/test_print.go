@@ -158,12 +158,10 @@ func render(err error) (text string) {
 		return text
 	}
 	text = err.Error() + "\n"
-	var at *script.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*script.Error](err); ok {
 		text = at.Render()
 	}
-	var explored *testrunner.ExploreError
-	if errors.As(err, &explored) && explored.Err != nil { // Render does not know of it
+	if explored, ok := errors.AsType[*testrunner.ExploreError](err); ok && explored.Err != nil { // Render does not know of it
 		text = explored.With() + text
 	}
 	return text + testrunner.Differences(err)

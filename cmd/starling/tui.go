@@ -101,9 +101,7 @@ type asker struct {
 	flags *describeFlags
 }
 
-func newAsker(t target) *asker {
-	return &asker{flags: newDescribeFlags(&getFlags{target: t})}
-}
+func newAsker(t target) *asker { return &asker{flags: newDescribeFlags(&getFlags{target: t})} }
 
 // ask returns what a command writes.
 func (a *asker) ask(ctx context.Context, do func(cmd *cobra.Command, client *admin.Client) error) (string, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -43,9 +44,7 @@ func (f *webhookFlags) addFlags(fs *pflag.FlagSet) {
 // options checks the flags. podFile is there in a pod only.
 func (f *webhookFlags) options(name, podFile string) (live.WebhookOptions, error) {
 	o := live.WebhookOptions{Address: f.address, Always: f.address != "", CertDir: f.certDir, ClientCA: f.clients}
-	if o.Address == "" {
-		o.Address = defaultWebhookAddress
-	}
+	o.Address = cmp.Or(o.Address, defaultWebhookAddress)
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return o, fmt.Errorf("--webhook-address %q is no address; give HOST:PORT, as 127.0.0.1:9443", f.address)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,8 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Name == "" {
-		o.Name = "starling"
-	}
-	if o.Kubeconfig == "" {
-		o.Kubeconfig = c.Kubeconfig
-	}
+	o.Name = cmp.Or(o.Name, "starling")
+	o.Kubeconfig = cmp.Or(o.Kubeconfig, c.Kubeconfig)
 	s := &Starling{t: t, program: program, options: o, StateDir: o.StateDir}
 	if s.StateDir == "" {
 		// Not t.TempDir: with the test's name its path gets too long for a socket.

@@ -169,8 +169,7 @@ var names = sync.OnceValue(func() *script.Host { return script.New(script.Option
 // tells the same of it, among all else. The syntax tree, whose names are bound, is nil when there is none.
 func File(path string, src []byte) (*syntax.File, []Finding) {
 	file, err := names().Resolve(path, src)
-	var at *script.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*script.Error](err); ok {
 		return file, findingsOf("load", at)
 	}
 	return file, nil

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,10 +124,7 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 			space := name(n.X)
 			members := c.table.members[space]
 			if spec, ok := c.table.specs[space]; ok && len(members) == 0 && !spec.Constant() {
-				hint := script.MemberHint("builtin_function_or_method", n.Name.Name)
-				if hint == "" {
-					hint = "it is a function: call it, " + space + "(…)"
-				}
+				hint := cmp.Or(script.MemberHint("builtin_function_or_method", n.Name.Name), "it is a function: call it, "+space+"(…)")
 				c.named(n.Name.NamePos, space+" has no "+n.Name.Name, hint)
 			}
 			if len(members) == 0 || slices.Contains(members, n.Name.Name) {

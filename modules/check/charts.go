@@ -275,9 +275,7 @@ func (c *checker) notRendered(m *generation.Module, o release.Offline, looks boo
 			f.Hint = c.missingValue(m, f.Message)
 		}
 	}
-	if f.File == "" {
-		f.File = m.Tree.Dir
-	}
+	f.File = cmp.Or(f.File, m.Tree.Dir)
 	c.add(f)
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +25,7 @@ type valueCall struct {
 	value syntax.Expr
 }
 
-func (v valueCall) reads() bool {
-	return v.function == "values.get" || v.function == "values.has"
-}
+func (v valueCall) reads() bool { return v.function == "values.get" || v.function == "values.has" }
 
 // asValueCall returns the call's path, when it is a text or a list of texts.
 func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bool) {
@@ -147,10 +146,7 @@ func (c *checker) valuePath(m *generation.Module, s *source, v valueCall, shape 
 	case first == values.GlobalKey:
 		schema, path = c.values["global"].schema, path[1:]
 	case m.Global && !v.reads():
-		near := message.Nearest(first, append([]string{values.GlobalKey}, switches...))
-		if near == "" {
-			near = "global." + text
-		}
+		near := cmp.Or(message.Nearest(first, append([]string{values.GlobalKey}, switches...)), "global."+text)
 		c.at(Error, "values", v.pos, "global hooks may only set global.… and the switches of modules, not "+text, "did you mean "+near+"?")
 		return
 	case m.Global:

@@ -58,9 +58,7 @@ type Result struct {
 // Tree gets the charts of all modules, one after the other. An error of one module is in its result;
 // Tree itself fails when the tree cannot be read or its lock cannot be written, or ctx ends.
 func Tree(ctx context.Context, o Options) ([]Result, error) {
-	if o.Timeout == 0 {
-		o.Timeout = time.Minute
-	}
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	// Without its lock: that may not fit, and is what is made here.
 	t, err := tree.ReadDir(o.Dir, tree.Options{Unlocked: true, FollowLinks: o.FollowLinks})
 	if err != nil {

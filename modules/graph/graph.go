@@ -9,8 +9,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/starling-operator/starling/runtime/message"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Node is one module.
@@ -80,9 +81,7 @@ func New(nodes []Node) *Graph {
 
 func (g *Graph) names() []string { return slices.Sorted(maps.Keys(g.nodes)) }
 
-func distinct(names []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(names)))
-}
+func distinct(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 // WaitsFor returns one module that must be settled before this one (attempted once, or
 // off) and is not yet, "" when there is none: one that it comes after, or of a lower

@@ -58,9 +58,7 @@ func (p place) refuses(stage string) string {
 
 // name returns a name that no other binding of the hook has.
 func (b *binder) name(wanted, otherwise string) string {
-	if wanted == "" {
-		wanted = otherwise
-	}
+	wanted = cmp.Or(wanted, otherwise)
 	name := wanted
 	for n := 2; b.used[name]; n++ {
 		name = wanted + strconv.Itoa(n)

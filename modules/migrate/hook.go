@@ -50,8 +50,7 @@ func translateHook(n *notes, source []byte, at place, o Options) (h hookFile, ok
 // translateGoHook is translateHook for a hook in Go.
 func translateGoHook(n *notes, source []byte, at place, o Options) (h hookFile, ok bool) {
 	c, computed, filters, err := goConfig(source, at.folder, at.folders)
-	var library *libraryHook
-	if errors.As(err, &library) {
+	if library, ok := errors.AsType[*libraryHook](err); ok {
 		return printLibraryHook(n, library, string(source), at, o), true
 	}
 	if err != nil {

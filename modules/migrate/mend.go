@@ -79,8 +79,7 @@ func apart(err error) (out []refusal) {
 		}
 		return out
 	}
-	var at *script.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*script.Error](err); ok {
 		return []refusal{{at.File, message.Cut(message.Line(at.Msg), 400)}}
 	}
 	text := message.Cut(message.Line(err.Error()), 400)

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -51,9 +52,7 @@ func newModule(o Options, dir string) *module {
 
 // lacks says that a part of the old tree is missing.
 func (m *module) lacks(part string) {
-	if m.missing == "" {
-		m.missing = part
-	}
+	m.missing = cmp.Or(m.missing, part)
 }
 
 // note returns the notes of one file.

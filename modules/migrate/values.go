@@ -209,8 +209,7 @@ func schemas(files map[string]oldFile, note func(p string) *notes) map[string][]
 		})
 		if err != nil {
 			text := strings.TrimPrefix(message.Line(err.Error()), "openapi/"+name+": ")
-			var wrong *values.SchemaError
-			if errors.As(err, &wrong) && wrong.Mistakes[0].File == wrong.File && wrong.Mistakes[0].Line > 0 {
+			if wrong, ok := errors.AsType[*values.SchemaError](err); ok && wrong.Mistakes[0].File == wrong.File && wrong.Mistakes[0].Line > 0 {
 				text = fmt.Sprintf("line %d: %s", wrong.Mistakes[0].Line, text)
 			}
 			n.add(Left, "the schema: %s", message.Cut(text, 400))

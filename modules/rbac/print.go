@@ -171,9 +171,7 @@ func (p *printer) metadata(name, namespace string) {
 
 // plain makes one line of a text, which may hold names that charts make up: what would
 // end a comment could add rights.
-func plain(text string) string {
-	return message.Clean(strings.ToValidUTF8(text, " "))
-}
+func plain(text string) string { return message.Clean(strings.ToValidUTF8(text, " ")) }
 
 // short leaves out what no reader reads.
 func short(why []string) []string {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,7 @@ import (
 
 func (o object) ref(namespace string) effect.Ref {
 	ref := effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-	if ref.Namespace == "" {
-		ref.Namespace = namespace
-	}
+	ref.Namespace = cmp.Or(ref.Namespace, namespace)
 	return ref
 }
 

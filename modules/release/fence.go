@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -63,9 +64,7 @@ func (f *fence) move(to fenceState, why string) {
 	defer f.mu.Unlock()
 	if f.state < to {
 		f.state = to
-		if f.why == "" {
-			f.why = why
-		}
+		f.why = cmp.Or(f.why, why)
 	}
 }
 

@@ -41,6 +41,4 @@ func addressesOfProcess() uint64 {
 
 // offerToTheKiller has the kernel end this process before its parent when memory is used
 // up. Only Linux has the file.
-func offerToTheKiller() {
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644)
-}
+func offerToTheKiller() { _ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644) }

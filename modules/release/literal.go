@@ -28,9 +28,7 @@ func literalChart(ch *chart.Chart, r rendering) *chart.Chart {
 }
 
 // literal is a template that renders to text.
-func literal(text string) []byte {
-	return []byte(strings.ReplaceAll(text, "{{", `{{"{{"}}`))
-}
+func literal(text string) []byte { return []byte(strings.ReplaceAll(text, "{{", `{{"{{"}}`)) }
 
 // chartKeeper stores releases with the chart that they are of, where Helm has worked with
 // a literal one.

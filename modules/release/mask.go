@@ -52,8 +52,7 @@ func clean(m *plain.Mask, err error) error {
 	if cleaned == err.Error() {
 		return err
 	}
-	var cause *stopped
-	if errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*stopped](err); ok {
 		return &masked{text: cleaned, cause: cause.cause}
 	}
 	return errors.New(cleaned)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -162,10 +163,7 @@ func withValueHint(t Target, text string) string {
 	if near := message.Nearest(path[0], known); near != "" && !slices.Contains(known, path[0]) {
 		return text + " (did you mean .Values." + near + "?)"
 	}
-	file := t.Chart.ValuesFile
-	if file == "" {
-		file = "values.yaml of module " + t.Module
-	}
+	file := cmp.Or(t.Chart.ValuesFile, "values.yaml of module "+t.Module)
 	return text + " (add " + InMaps(path) + " to " + file + ")"
 }
 

@@ -308,9 +308,7 @@ func (r *reconcile) settle() {
 }
 
 // note records the digests of the revision that is there.
-func (r *reconcile) note() error {
-	return r.m.note(r.ctx, r.t.Ref(), r.last, r.want)
-}
+func (r *reconcile) note() error { return r.m.note(r.ctx, r.t.Ref(), r.last, r.want) }
 
 // noteNew records the digests of the revision that was made just now.
 func (r *reconcile) noteNew() error {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,21 +109,15 @@ type Manager struct {
 // New returns a Manager. It reads nothing from the cluster; an error means that
 // Config cannot be used.
 func New(o Options) (*Manager, error) {
-	if o.History == 0 {
-		o.History = DefaultHistory
-	}
+	o.History = cmp.Or(o.History, DefaultHistory)
 	m := &Manager{o: o}
 
 	config := rest.CopyConfig(o.Config)
 	config.Wrap(m.trouble.wrap)
 	if config.RateLimiter == nil && config.QPS >= 0 {
 		qps, burst := config.QPS, config.Burst
-		if qps == 0 {
-			qps = rest.DefaultQPS
-		}
-		if burst == 0 {
-			burst = rest.DefaultBurst
-		}
+		qps = cmp.Or(qps, rest.DefaultQPS)
+		burst = cmp.Or(burst, rest.DefaultBurst)
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	}
 	m.limiter = config.RateLimiter

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -60,9 +61,7 @@ func NewRenderer(o RendererOptions) *Renderer {
 	if o.Memory == 0 {
 		o.Memory = max(min(limit/2, maxRenderMemory), leastRenderMemory)
 	}
-	if o.Idle == 0 {
-		o.Idle = 10 * time.Second
-	}
+	o.Idle = cmp.Or(o.Idle, 10*time.Second)
 	return &Renderer{o: o, slots: make(chan struct{}, o.Most), large: make(chan struct{}, 1)}
 }
 

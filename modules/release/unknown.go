@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -81,9 +82,7 @@ func FieldAt(template []byte, kind, rendered, path, near string) (line int, hint
 	}
 	// No field has a colon in its name: the first line of a value stands behind its key, so no other field was meant.
 	if key, _, joined := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], ":"); joined {
-		if hint == "" {
-			hint = "begin a line after " + key + ":"
-		}
+		hint = cmp.Or(hint, "begin a line after "+key+":")
 	} else if near != "" {
 		hint = "did you mean " + near + "?"
 	}

@@ -223,9 +223,7 @@ func (o Options) Age(t time.Time) string { return o.age(t) }
 func Roughly(d time.Duration) string { return roughly(d) }
 
 // Why explains the state of a module in one line, as tables do.
-func (o Options) Why(m Module) string {
-	return reason(o, m.Reason, m.LastError, m.NextTry, m.Problems)
-}
+func (o Options) Why(m Module) string { return reason(o, m.Reason, m.LastError, m.NextTry, m.Problems) }
 
 // Drift says in a few words what others have changed of a release, as tables do.
 func (m Module) Drift() string { return drift(m.Drifted) }
@@ -261,9 +259,7 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 
 // line makes text one line without control characters, which would reach the
 // terminal from names and messages of the cluster.
-func line(s string) string {
-	return message.Line(s)
-}
+func line(s string) string { return message.Line(s) }
 
 func (o Options) age(t time.Time) string {
 	if t.IsZero() {

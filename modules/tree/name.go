@@ -45,9 +45,7 @@ func checkName(name string) error {
 	return nil
 }
 
-func notInName(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
-}
+func notInName(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 
 // Key returns the name by which values and config call a module, see [object.CamelKey].
 func Key(name string) string { return object.CamelKey(name) }

@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,24 +60,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Name == "" {
-		o.Name = "."
-	}
-	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = MaxFileBytes
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 64 << 20
-	}
-	if o.MaxFiles == 0 {
-		o.MaxFiles = 10_000
-	}
-	if o.MaxModules == 0 {
-		o.MaxModules = 10_000
-	}
-	if o.MaxDepth == 0 {
-		o.MaxDepth = 32
-	}
+	o.Name = cmp.Or(o.Name, ".")
+	o.MaxFileBytes = cmp.Or(o.MaxFileBytes, MaxFileBytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
+	o.MaxFiles = cmp.Or(o.MaxFiles, 10_000)
+	o.MaxModules = cmp.Or(o.MaxModules, 10_000)
+	o.MaxDepth = cmp.Or(o.MaxDepth, 32)
 	return o
 }
 
@@ -193,9 +182,7 @@ type Chart struct {
 // puts a new one in its place, which is then read instead. So it does where dir itself is
 // a link.
 func ReadDir(dir string, o Options) (*Tree, error) {
-	if o.Name == "" {
-		o.Name = dir
-	}
+	o.Name = cmp.Or(o.Name, dir)
 	for range 3 {
 		resolved := current(dir)
 		t, err := readRoots(dir, resolved, o)

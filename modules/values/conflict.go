@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,9 +123,7 @@ func (c *claims) add(path []string, owner string) {
 		}
 		c = child
 	}
-	if c.owner == "" {
-		c.owner = owner
-	}
+	c.owner = cmp.Or(c.owner, owner)
 }
 
 // find returns who owns path, something that contains it, or something in it,

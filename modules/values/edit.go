@@ -186,9 +186,7 @@ func (e *edit) changes(path []string, m map[string]any, from *source) {
 }
 
 // empty says that the node does nothing.
-func (e *edit) empty() bool {
-	return e.kind == editInner && !e.ensure && len(e.children) == 0
-}
+func (e *edit) empty() bool { return e.kind == editInner && !e.ensure && len(e.children) == 0 }
 
 // creates says that after the node something is there.
 func (e *edit) creates() bool {

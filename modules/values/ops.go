@@ -31,9 +31,7 @@ func Canonical(ops []effect.ValueOp) []effect.ValueOp {
 }
 
 // Equal says whether two lists of operations ask for the same.
-func Equal(a, b []effect.ValueOp) bool {
-	return reflect.DeepEqual(Canonical(a), Canonical(b))
-}
+func Equal(a, b []effect.ValueOp) bool { return reflect.DeepEqual(Canonical(a), Canonical(b)) }
 
 // EncodeOps writes operations as JSON with sorted keys, in canonical form. It
 // fails on what JSON cannot hold (NaN, infinity).

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -149,9 +150,7 @@ func ruleProblem(e *field.Error) Problem {
 	if p.Path == "<nil>" {
 		p.Path = ""
 	}
-	if p.Message == "" {
-		p.Message = "does not pass a rule of the schema"
-	}
+	p.Message = cmp.Or(p.Message, "does not pass a rule of the schema")
 	p.Message = message.Line(p.Message)
 	return p
 }

@@ -336,8 +336,7 @@ func foreign(key string) bool {
 
 // jsonError says where a schema has a value of the wrong kind.
 func jsonError(err error) string {
-	var te *json.UnmarshalTypeError
-	if errors.As(err, &te) && te.Field != "" {
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && te.Field != "" {
 		return te.Field + ": " + te.Value + " is not allowed here"
 	}
 	return "a keyword has a value of the wrong kind"

@@ -231,9 +231,7 @@ func (c *Composer) withLayer(now *layer) *Composer {
 }
 
 // Compose returns the values. The result is read only; asking again is free.
-func (c *Composer) Compose() map[string]any {
-	return c.compute().full
-}
+func (c *Composer) Compose() map[string]any { return c.compute().full }
 
 // For returns the values as a run of hook sees them: all other layers, and own,
 // the operations of the run so far, in the place of the hook's stored layer. The

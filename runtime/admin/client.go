@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,9 +47,7 @@ type Client struct {
 
 // NewClient returns a client; it connects with the first question.
 func NewClient(o ClientOptions) *Client {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	local := o.Dial == nil
 	if local {
 		var dialer net.Dialer

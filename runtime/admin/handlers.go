@@ -156,9 +156,7 @@ func text(w http.ResponseWriter, code int, msg string) {
 }
 
 // errorLog takes what net/http and promhttp want to say to the log, as warnings.
-func errorLog(log zerolog.Logger) *stdlog.Logger {
-	return stdlog.New(warnings{log}, "", 0)
-}
+func errorLog(log zerolog.Logger) *stdlog.Logger { return stdlog.New(warnings{log}, "", 0) }
 
 type warnings struct{ log zerolog.Logger }
 

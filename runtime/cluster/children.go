@@ -211,9 +211,7 @@ func childSigned(seal *effect.Seal, want, live map[string]any) bool {
 
 // marked says whether the manager has named the parent. One that somebody else has written, such as the
 // uid of another parent, has no child deleted.
-func marked(a *applied) bool {
-	return a != nil && a.owns("annotations", reconcile.ParentUIDAnnotation)
-}
+func marked(a *applied) bool { return a != nil && a.owns("annotations", reconcile.ParentUIDAnnotation) }
 
 // owns says whether the manager owns a label or an annotation.
 func (a *applied) owns(in, key string) bool {

@@ -5,6 +5,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -77,13 +78,8 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("cannot set up the connection to %s: %w", o.Config.Host, err)
 	}
 	unfenced := rest.CopyConfig(o.Config)
-	if unfenced.UserAgent == "" {
-		unfenced.UserAgent = "starling"
-	}
-	unfenced.QPS = o.QPS
-	if unfenced.QPS == 0 {
-		unfenced.QPS = DefaultQPS
-	}
+	unfenced.UserAgent = cmp.Or(unfenced.UserAgent, "starling")
+	unfenced.QPS = cmp.Or(o.QPS, DefaultQPS)
 	unfenced.Burst = o.Burst
 	if unfenced.Burst == 0 {
 		unfenced.Burst = max(1, int(2*unfenced.QPS))
@@ -94,9 +90,7 @@ func New(o Options) (*Client, error) {
 		fence:    newFence(),
 		groups:   map[string]*groupVersion{},
 	}
-	if c.manager == "" {
-		c.manager = defaultFieldManager
-	}
+	c.manager = cmp.Or(c.manager, defaultFieldManager)
 	unfenced.WarningHandlerWithContext = &warnings{log: o.Log, seen: map[string]bool{}}
 
 	readFilesAgain(unfenced)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,7 @@ func LoadConfig(kubeconfig, contextName string) (cfg *rest.Config, source string
 	if err != nil {
 		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %s", source, message.Line(err.Error()))
 	}
-	name := contextName
-	if name == "" {
-		name = raw.CurrentContext
-	}
+	name := cmp.Or(contextName, raw.CurrentContext)
 	if raw.Contexts[name] == nil {
 		return nil, "", missingContext(raw, source, contextName)
 	}
@@ -125,8 +123,7 @@ func (e *fileError) Error() string { return e.msg }
 func (e *fileError) Unwrap() error { return e.err }
 
 func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return err.Error()
@@ -195,8 +192,7 @@ func InTrouble(err error) bool {
 		code := api.Status().Code
 		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return !dns.IsNotFound
 	}
 	var network net.Error

@@ -43,8 +43,7 @@ func (f *freshAuthority) RoundTrip(r *http.Request) (*http.Response, error) {
 	next := f.next
 	f.mu.Unlock()
 	resp, err := next.RoundTrip(r)
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		f.renew(next)
 	}
 	return resp, err

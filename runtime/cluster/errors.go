@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,10 +76,7 @@ func (a action) hides() func(string) string {
 }
 
 func (a action) String() string {
-	word := a.word
-	if word == "" {
-		word = a.verb
-	}
+	word := cmp.Or(a.word, a.verb)
 	switch {
 	case a.what != "":
 		return word + " " + a.what
@@ -345,8 +343,7 @@ func transportError(err error, host string) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "the API server at " + host + " cut the connection"
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 		return "cannot reach the API server at " + host + ": " + cut(message.Line(err.Error()))
 	}

@@ -134,8 +134,6 @@ func conflict(m Mapping, ref effect.Ref) error {
 }
 
 // notFound is the error that the API server gives for an object that is not there.
-func notFound(m Mapping, ref effect.Ref) error {
-	return apierrors.NewNotFound(resourceOf(m), ref.Name)
-}
+func notFound(m Mapping, ref effect.Ref) error { return apierrors.NewNotFound(resourceOf(m), ref.Name) }
 
 func resourceOf(m Mapping) schema.GroupResource { return m.GVR.GroupResource() }

@@ -103,9 +103,7 @@ func (c *Client) List(ctx context.Context, apiVersion, kind string, namespaces [
 // are client-go's status errors; 410 Gone means that the pages took too long and
 // the caller begins again.
 func (c *Client) Each(ctx context.Context, m Mapping, namespace string, o metav1.ListOptions, fn func(obj map[string]any) error) (string, error) {
-	if o.Limit == 0 {
-		o.Limit = PageSize
-	}
+	o.Limit = cmp.Or(o.Limit, PageSize)
 	version := ""
 	for {
 		req, err := c.request(http.MethodGet, m, namespace, "")
@@ -122,9 +120,7 @@ func (c *Client) Each(ctx context.Context, m Mapping, namespace string, o metav1
 			}
 			return "", err
 		}
-		if version == "" {
-			version = page.ResourceVersion
-		}
+		version = cmp.Or(version, page.ResourceVersion)
 		if page.Continue == "" {
 			return version, nil
 		}

@@ -69,9 +69,7 @@ func (c *Client) request(verb string, m Mapping, namespace, name string) (*rest.
 
 // validSegment says whether text can be one segment of a URL path and nothing
 // more: a name with a slash would reach another resource.
-func validSegment(text string) bool {
-	return len(rest.IsValidPathSegmentName(text)) == 0
-}
+func validSegment(text string) bool { return len(rest.IsValidPathSegmentName(text)) == 0 }
 
 // Watch opens the watch of a kind in one namespace ("" for all, or for
 // cluster-scoped kinds) and returns its stream: JSON watch events, one after the

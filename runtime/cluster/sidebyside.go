@@ -135,9 +135,7 @@ func kindByKind(refs []effect.Ref, width int, back bool, fn func(i int) error) e
 
 // compareKinds is Helm's order of installation; kinds that Helm does not know come last, by
 // name.
-func compareKinds(a, b string) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-}
+func compareKinds(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) }
 
 func rank(kind string) int {
 	if i := slices.Index(releaseutil.InstallOrder, kind); i >= 0 {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,9 +45,7 @@ func (c *Client) Write(ctx context.Context, manager string, w effect.Write) (map
 
 // begin finds out where w goes.
 func (c *Client) begin(ctx context.Context, manager string, w effect.Write) (*pending, error) {
-	if manager == "" {
-		manager = c.manager
-	}
+	manager = cmp.Or(manager, c.manager)
 	act := action{verb: "patch", word: string(w.Kind), ref: w.Ref}
 	switch w.Kind {
 	case effect.WriteApply, effect.WriteStatus:

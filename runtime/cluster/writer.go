@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -76,9 +77,7 @@ func NewWriter(o WriterOptions) *Writer {
 	if o.Pause == nil {
 		o.Pause = pause
 	}
-	if o.SideBySide == 0 {
-		o.SideBySide = defaultSideBySide
-	}
+	o.SideBySide = cmp.Or(o.SideBySide, defaultSideBySide)
 	w := &Writer{o: o}
 	w.Forget()
 	return w

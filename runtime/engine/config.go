@@ -160,9 +160,7 @@ func (e *Engine) reconcile(in Reconcile) {
 }
 
 // applySections puts the accepted config into the values.
-func (e *Engine) applySections() {
-	e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil)
-}
+func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil) }
 
 // userConfig is what a hook of the module gets from config.get.
 func (e *Engine) userConfig(m *module) map[string]any {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -47,9 +48,7 @@ func (e *Engine) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
 			object = fmt.Sprintf("%s, which ", effect.Ref{Kind: w.Decl.Kind, Namespace: ev.Namespace, Name: ev.Name})
 		}
 	}
-	if object == "" {
-		object = "what "
-	}
+	object = cmp.Or(object, "what ")
 	by, each := "", "it writes"
 	if of := ev.Cause.Run; of != s.ID() {
 		by, each = " by way of "+of, "each of the two writes"

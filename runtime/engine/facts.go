@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -183,9 +184,7 @@ func (e *Engine) globalState() (out verdicts.Global) {
 		return out // what global hooks have set is kept, and no run is waited for
 	}
 	first := func(h *hook) {
-		if out.Pending == "" {
-			out.Pending = "the first run of global hook " + h.gen.ID
-		}
+		out.Pending = cmp.Or(out.Pending, "the first run of global hook "+h.gen.ID)
 	}
 	for _, h := range e.global.hooks {
 		switch {

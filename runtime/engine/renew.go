@@ -136,9 +136,7 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 	return c
 }
 
-func sameCode(a, b *generation.Hook) bool {
-	return a == b || a.Digest != "" && a.Digest == b.Digest
-}
+func sameCode(a, b *generation.Hook) bool { return a == b || a.Digest != "" && a.Digest == b.Digest }
 
 // unlike says that a hook of the same id is not this one any more: it waits in another
 // lane, or its runs are about other objects.

@@ -70,6 +70,4 @@ func (m *module) keepTicks(before, now timers.Set) {
 }
 
 // keepTick keeps the last tick of a schedule that asks for it.
-func (m *module) keepTick(t *timers.Timer) {
-	m.store.Put(object.DataKey(tickPrefix, t.ID), t.Encode())
-}
+func (m *module) keepTick(t *timers.Timer) { m.store.Put(object.DataKey(tickPrefix, t.ID), t.Encode()) }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -12,9 +14,7 @@ import (
 // for its hooks. An error in them makes the module broken, not the others.
 func (e *Engine) initValues(m *module) {
 	static, why := e.staticValues(m.gen)
-	if m.broken == "" {
-		m.broken = why
-	}
+	m.broken = cmp.Or(m.broken, why)
 	m.renewValues(static)
 }
 

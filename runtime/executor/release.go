@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -110,10 +111,7 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 
 // Uninstall takes a release away, or gives it back. Done is false when there was none.
 func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool, err error) {
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = uninstallTimeout
-	}
+	timeout := cmp.Or(a.Timeout, uninstallTimeout)
 	x.o.Drift.Forget(release.Ref(a.Ref))
 	if a.GiveBack {
 		return x.o.Releases.GiveBack(ctx, release.Ref(a.Ref), timeout)

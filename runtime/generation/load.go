@@ -125,9 +125,7 @@ func (l *loader) module(ctx context.Context, t *tree.Module, global bool) *Modul
 	} else {
 		l.moduleFile(ctx, m, t.ModuleFile)
 	}
-	if m.Decl.Release == "" {
-		m.Decl.Release = t.Name
-	}
+	m.Decl.Release = cmp.Or(m.Decl.Release, t.Name)
 	if m.Decl.Weight == nil {
 		m.Decl.Weight = t.Weight
 	}

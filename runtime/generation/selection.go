@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,10 +104,7 @@ func (g *Generation) checkLists() {
 	for _, name := range g.Names {
 		m := g.Modules[name]
 		if keys, _ := m.Reads.Keys(); m.Err == nil && slices.Contains(keys, values.EnabledModules) {
-			at := m.Decl.Pos
-			if at == "" {
-				at = m.Tree.Dir
-			}
+			at := cmp.Or(m.Decl.Pos, m.Tree.Dir)
 			g.Problems = append(g.Problems, tree.Problem{Path: at, Module: name,
 				Msg: "it reads global." + values.EnabledModules + ", which names the modules of this instance alone: those of --modules-selector " + g.Tree.Selector.String()})
 		}

@@ -79,10 +79,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
 		return result
 	}
-	namespace := d.ref.Namespace
-	if namespace == "" {
-		namespace = r.Namespace
-	}
+	namespace := cmp.Or(d.ref.Namespace, r.Namespace)
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global, Namespace: namespace, Instance: r.Instance, Seal: r.Seal, Labels: r.Module.Decl.Labels,
 		Scope: d.scope, Owns: r.Hook.Controller.Owns, Fields: r.Hook.Controller.Fields, Key: r.Key, Cleanup: r.Cleanup,

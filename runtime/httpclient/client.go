@@ -84,8 +84,7 @@ func (e *StatusError) Error() string {
 // Permanent reports whether it is of no use to send a message again that has failed
 // in this way.
 func Permanent(err error) bool {
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		switch status.Code {
 		case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 			return false

@@ -184,13 +184,8 @@ func (s *Server) route(m *generation.Module, h *generation.Hook, b *builtins.Bin
 		refusals: rate.Sometimes{First: 1, Interval: time.Minute}, troubles: rate.Sometimes{First: 1, Interval: time.Minute},
 	}
 	if ref := b.Receive.Secret; ref != nil {
-		ns := ref.Namespace
-		if ns == "" {
-			ns = m.Decl.Namespace
-		}
-		if ns == "" {
-			ns = s.o.Namespace
-		}
+		ns := cmp.Or(ref.Namespace, m.Decl.Namespace)
+		ns = cmp.Or(ns, s.o.Namespace)
 		r.secret = &secret{reader: s.o.Reader, key: ref.Key,
 			ref: effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: ns, Name: ref.Name}}
 	}

@@ -54,9 +54,7 @@ type stamped struct {
 	seq int
 }
 
-func newInbox() *inbox {
-	return &inbox{last: map[string]*entry{}, signal: make(chan struct{}, 1)}
-}
+func newInbox() *inbox { return &inbox{last: map[string]*entry{}, signal: make(chan struct{}, 1)} }
 
 // put makes an input wait, in the place of one that it makes void.
 func (b *inbox) put(in engine.Input) {

@@ -199,8 +199,7 @@ func (b *outbox) deliver(p *pending) {
 
 func sendDelay(err error, try int, jitter float64) time.Duration {
 	delay := sendRetry.Delay(try, jitter)
-	var status *httpclient.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*httpclient.StatusError](err); ok {
 		delay = max(delay, min(status.RetryAfter, maxRetryAfter))
 	}
 	return delay

@@ -144,9 +144,7 @@ func (d *Driver) reloaded(level zerolog.Level, text string) {
 
 // ReloadFailed notes that the module tree cannot be read as a whole: what is in force
 // goes on.
-func (d *Driver) ReloadFailed(err error) {
-	d.unused("unreadable", err.Error())
-}
+func (d *Driver) ReloadFailed(err error) { d.unused("unreadable", err.Error()) }
 
 func (d *Driver) refused(reason string) { d.unused("refused", reason) }
 

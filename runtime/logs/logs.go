@@ -63,9 +63,7 @@ func size(line []byte) int { return len(line) + perLine }
 
 // New returns an empty buffer.
 func New(o Options) *Buffer {
-	if o.Bytes == 0 {
-		o.Bytes = keep
-	}
+	o.Bytes = cmp.Or(o.Bytes, keep)
 	return &Buffer{limit: o.Bytes, lines: map[string]*kept{}, more: make(chan struct{})}
 }
 

@@ -112,8 +112,7 @@ func Count(n int, what string) string {
 
 // WithoutPath leaves out what an error of the file system says besides why.
 func WithoutPath(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

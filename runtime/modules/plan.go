@@ -55,9 +55,7 @@ type step struct {
 	failing   Failing // the hooks that people know of then
 }
 
-func (s step) idle() bool {
-	return !s.isNew && s.patch == nil && s.delete == nil && s.status == nil
-}
+func (s step) idle() bool { return !s.isNew && s.patch == nil && s.delete == nil && s.status == nil }
 
 // world is what a round decides by.
 type world struct {

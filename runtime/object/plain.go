@@ -89,9 +89,7 @@ func scalar(v any) starlark.Value {
 // Anything else is an error that begins with the path below v, as are cycles,
 // keys that are no strings, integers past 64 bits, floats that are no number,
 // text that is no UTF-8, and data past [MaxDepth] or [MaxBytes].
-func ToPlain(v starlark.Value) (any, error) {
-	return (&converter{left: MaxBytes}).top(v)
-}
+func ToPlain(v starlark.Value) (any, error) { return (&converter{left: MaxBytes}).top(v) }
 
 // ToPlainWithin is [ToPlain] for data that has no more than so many bytes.
 func ToPlainWithin(v starlark.Value, most int) (any, error) {
@@ -115,9 +113,7 @@ func ToPlainMarked(v starlark.Value, at []string) (plain any, secrets [][]string
 
 // ToTree is [ToPlain], except that integers past 64 bits are kept, as *big.Int.
 // It is for encoders of text.
-func ToTree(v starlark.Value) (any, error) {
-	return (&converter{left: MaxBytes, big: true}).top(v)
-}
+func ToTree(v starlark.Value) (any, error) { return (&converter{left: MaxBytes, big: true}).top(v) }
 
 func (c *converter) top(v starlark.Value) (any, error) {
 	r, err := c.plain(v)

@@ -31,9 +31,7 @@ type queue struct {
 	hurry  chan struct{} // it is half full
 }
 
-func newQueue() *queue {
-	return &queue{signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
-}
+func newQueue() *queue { return &queue{signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)} }
 
 // weigh says how much memory a run holds on to that may be nobody else's, in KiB.
 func (t *Trace) weigh() int { return t.weight + len(t.logs)/4 + len(t.random)>>10 + 1 }

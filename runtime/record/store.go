@@ -70,12 +70,8 @@ type storedPart struct {
 // OpenStore takes over a folder of records: it removes what is half-written, broken, of
 // another version or sealed with another key, and parts that nobody uses.
 func OpenStore(o StoreOptions) (*Store, error) {
-	if o.MaxRuns == 0 {
-		o.MaxRuns = MaxRuns
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = MaxBytes
-	}
+	o.MaxRuns = cmp.Or(o.MaxRuns, MaxRuns)
+	o.MaxBytes = cmp.Or(o.MaxBytes, MaxBytes)
 	c, err := newCodec()
 	if err != nil {
 		return nil, err

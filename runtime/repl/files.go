@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -73,9 +74,7 @@ func (f Files) list(begun string, endings ...string) []string {
 	if rest, ok := strings.CutPrefix(dir, "//"); ok {
 		where = filepath.Join(f.Tree, rest)
 	}
-	if where == "" {
-		where = "."
-	}
+	where = cmp.Or(where, ".")
 	const most = 1000
 	d, err := os.Open(where)
 	if err != nil {

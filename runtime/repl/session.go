@@ -4,6 +4,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,13 +78,9 @@ const hookName = "repl"
 // New begins a session: it starts a process in its world. The text in Output came of
 // that.
 func New(ctx context.Context, o Options) (*Session, Output, error) {
-	if o.Name == "" {
-		o.Name = "repl"
-	}
+	o.Name = cmp.Or(o.Name, "repl")
 	s := &Session{o: o, world: o.World, module: o.Module, revisions: map[string]int{}, out: Output{show: o.Show}}
-	if s.module == "" {
-		s.module = "global"
-	}
+	s.module = cmp.Or(s.module, "global")
 	s.hook = s.module + "/" + hookName
 	var err error
 	if s.gen, err = s.prepare(o.Generation); err != nil {

@@ -54,8 +54,7 @@ func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 	}
 
 	out := &Error{File: at.File, Line: at.Line, Col: at.Col}
-	var evalErr *starlark.EvalError
-	if errors.As(err, &evalErr) {
+	if evalErr, ok := errors.AsType[*starlark.EvalError](err); ok {
 		out.Frames = frames(evalErr.CallStack)
 		if n := len(out.Frames); n > 0 {
 			last := out.Frames[n-1]
@@ -70,14 +69,12 @@ func (h *Host) diagnoseIn(source lines, err, cause error, at Frame) *Error {
 
 	// A file that failed while another loaded it is reported where it failed,
 	// with the load statements as its outer frames.
-	var inner *Error
-	if errors.As(out.cause, &inner) {
+	if inner, ok := errors.AsType[*Error](out.cause); ok {
 		loaded := *inner
 		loaded.Frames = append(slices.Clone(out.Frames), inner.Frames...)
 		return &loaded
 	}
-	var label *labelError
-	if errors.As(out.cause, &label) {
+	if label, ok := errors.AsType[*labelError](out.cause); ok {
 		out.Msg, out.Hint, out.cause = label.msg, label.hint, nil
 	}
 	if cause != nil && stoppedBy(err, cause) {
@@ -133,8 +130,7 @@ func stoppedBy(err, cause error) bool {
 }
 
 func stopMessage(cause error) string {
-	var limit *LimitError
-	if errors.As(cause, &limit) {
+	if limit, ok := errors.AsType[*LimitError](cause); ok {
 		return limit.Error()
 	}
 	return "stopped: " + cause.Error()

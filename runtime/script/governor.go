@@ -163,9 +163,7 @@ func (g *Governor) runaways(heap uint64, times int64) []*share {
 	return out
 }
 
-func over(heap, before uint64, limit int64) bool {
-	return heap > before && heap-before > uint64(limit)
-}
+func over(heap, before uint64, limit int64) bool { return heap > before && heap-before > uint64(limit) }
 
 // sample looks at the heap. Memory that runs are about to take counts as taken.
 func (g *Governor) sample() uint64 {

@@ -113,9 +113,7 @@ type Cache struct {
 const maxPrograms = 10_000
 
 // NewCache returns an empty cache.
-func NewCache() *Cache {
-	return &Cache{programs: make(map[[sha256.Size]byte]*starlark.Program)}
-}
+func NewCache() *Cache { return &Cache{programs: make(map[[sha256.Size]byte]*starlark.Program)} }
 
 func (c *Cache) get(key [sha256.Size]byte) *starlark.Program {
 	c.mu.Lock()
@@ -168,9 +166,7 @@ func (h *Host) compile(r *run, path string, src []byte) (prog *starlark.Program,
 }
 
 // dialect is the language of .star files.
-func dialect() *syntax.FileOptions {
-	return &syntax.FileOptions{Set: true}
-}
+func dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true} }
 
 // read returns the bytes of a file.
 func (h *Host) read(path string) ([]byte, error) {
@@ -252,8 +248,7 @@ func entry(fn starlark.Callable) Frame {
 
 // describe says in people's words why a file cannot be read.
 func describe(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err.Error()
 	}
 	return err.Error()

@@ -205,8 +205,7 @@ func (h *Host) exec(r *run, label string, l *load) (starlark.StringDict, error) 
 // succeed. A file that takes half of all steps for itself is to blame.
 func (h *Host) cutShort(r *run, before uint64) bool {
 	cause := r.cancelled()
-	var limit *LimitError
-	if errors.As(cause, &limit) && limit.Limit == LimitSteps {
+	if limit, ok := errors.AsType[*LimitError](cause); ok && limit.Limit == LimitSteps {
 		return r.used()-before < r.limits.Steps/2
 	}
 	return cause != nil

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -31,12 +32,8 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	if l.Steps == 0 {
-		l.Steps = defaultSteps
-	}
-	if l.Wall == 0 {
-		l.Wall = defaultWall
-	}
+	l.Steps = cmp.Or(l.Steps, defaultSteps)
+	l.Wall = cmp.Or(l.Wall, defaultWall)
 	if l.Heap == 0 {
 		l.Heap = int64(min(defaultHeap, memory()/10*3))
 	}

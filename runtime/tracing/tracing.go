@@ -90,9 +90,7 @@ type Recent[K comparable] struct {
 }
 
 // NewRecent remembers so many.
-func NewRecent[K comparable](most int) *Recent[K] {
-	return &Recent[K]{of: map[K]Parent{}, most: most}
-}
+func NewRecent[K comparable](most int) *Recent[K] { return &Recent[K]{of: map[K]Parent{}, most: most} }
 
 // Put remembers a span.
 func (r *Recent[K]) Put(key K, span Parent) {

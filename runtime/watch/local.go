@@ -73,14 +73,10 @@ func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause)
 
 // Failure is the error of the filter, for people; nil when it takes all objects. Lacks says
 // that there are some that it has not taken once: see [Sink].
-func (l *Local) Failure() (err error, lacks bool) {
-	return l.view.trouble(l.spec.Kind)
-}
+func (l *Local) Failure() (err error, lacks bool) { return l.view.trouble(l.spec.Kind) }
 
 // Snapshot is [Manager.Snapshot].
-func (l *Local) Snapshot() []starlark.Value {
-	return results(l.view.rows)
-}
+func (l *Local) Snapshot() []starlark.Value { return results(l.view.rows) }
 
 // About is [Manager.About].
 func (l *Local) About(key string) []starlark.Value { return results(l.view.about(key)) }

@@ -313,9 +313,7 @@ func matchFields(selector fields.Selector, obj map[string]any) (matches, known b
 	return true, true
 }
 
-func unique(list []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(list)))
-}
+func unique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 func without(list, not []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(not, s) })

@@ -68,9 +68,7 @@ func (p plan) idle() bool { return !p.authority && !p.leaf && len(p.drop) == 0 }
 func made(c *x509.Certificate) time.Time { return c.NotBefore.Add(backdate) }
 
 // renewal is when two thirds of a certificate's life are over.
-func renewal(c *x509.Certificate) time.Time {
-	return made(c).Add(c.NotAfter.Sub(made(c)) * 2 / 3)
-}
+func renewal(c *x509.Certificate) time.Time { return made(c).Add(c.NotAfter.Sub(made(c)) * 2 / 3) }
 
 // spread is how long the one that follows an authority is known before it is relied
 // on: a hundredth of its life, ten minutes at most.

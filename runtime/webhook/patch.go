@@ -108,6 +108,4 @@ func diffLists(ops []operation, path string, was, is []any) []operation {
 }
 
 // pointer writes a key as a part of a JSON pointer (RFC 6901).
-func pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func pointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

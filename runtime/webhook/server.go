@@ -196,8 +196,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if body == nil {
 		code := http.StatusInternalServerError
-		var bad *badRequest
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*badRequest](err); ok {
 			code = bad.code
 		}
 		http.Error(w, "starling: "+err.Error(), code)

@@ -69,9 +69,7 @@ func constant(text string, k kind) expr { return expr{text: text, prec: primaryP
 func text(s string) expr { return constant(syntax.Quote(s, false), textKind) }
 
 // cluster is a variable that holds an object of the cluster, or an element of one.
-func cluster(variable string) expr {
-	return expr{text: variable, prec: primaryPrec, root: variable}
-}
+func cluster(variable string) expr { return expr{text: variable, prec: primaryPrec, root: variable} }
 
 // below returns the place under a key.
 func (e expr) below(key string) (expr, error) {
@@ -88,9 +86,7 @@ func (e expr) below(key string) (expr, error) {
 }
 
 // or returns the place with another value where nothing, or null, is.
-func (e expr) or(other string) string {
-	return e.root + ".get(" + e.path() + ", " + other + ")"
-}
+func (e expr) or(other string) string { return e.root + ".get(" + e.path() + ", " + other + ")" }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 

@@ -37,9 +37,7 @@ type Unsupported struct {
 // Error is "CONSTRUCT has no translation".
 func (u *Unsupported) Error() string { return u.Construct + " has no translation" }
 
-func unsupported(format string, args ...any) error {
-	return &Unsupported{fmt.Sprintf(format, args...)}
-}
+func unsupported(format string, args ...any) error { return &Unsupported{fmt.Sprintf(format, args...)} }
 
 // Lambda returns the lambda that keeps of an object what the filter keeps of it. Of a filter
 // without output the lambda gives None. An error is [*Unsupported], or says why the text is no

@@ -110,9 +110,7 @@ func same(a, b expr, not bool) expr {
 	return e
 }
 
-func negate(e expr) expr {
-	return expr{text: "not " + e.at(notPrec), prec: notPrec, kind: boolKind}
-}
+func negate(e expr) expr { return expr{text: "not " + e.at(notPrec), prec: notPrec, kind: boolKind} }
 
 // alternative is a // b. A default of get is evaluated always, so it must be one that cannot
 // fail.

@@ -7,9 +7,7 @@ import (
 // Keep gives an object, which is changed, what live has at the paths: a field that live does not
 // have is taken away, and one that the object does not have stays so. A comparison of the two
 // then finds no difference there. live is nil for an object that is not there.
-func Keep(obj, live map[string]any, paths []Path) {
-	keepKeys(obj, live, paths)
-}
+func Keep(obj, live map[string]any, paths []Path) { keepKeys(obj, live, paths) }
 
 func keep(obj, live any, paths []Path) any {
 	switch obj := obj.(type) {

@@ -15,9 +15,7 @@ import (
 // has taken away stays so. The merge takes from want an element of a list that live does not have, and a field that
 // neither live nor was has. In maps both sides lose the field, so that a change of live after the read is left alone,
 // too. Lists may be written as a whole: want gets the value of live there.
-func Leave(was, want, live map[string]any, paths []Path) {
-	leave(was, want, live, paths, false)
-}
+func Leave(was, want, live map[string]any, paths []Path) { leave(was, want, live, paths, false) }
 
 // leave does that below one map; inList: the maps are part of a list.
 func leave(was, want, live map[string]any, paths []Path, inList bool) {

@@ -35,9 +35,7 @@ func Taken(fields []metav1.ManagedFieldsEntry, manager string, obj map[string]an
 // Lacks says whether live has no value for a field to which obj gives one, but for the paths of ignore: somebody
 // has taken the field away just before manager's write of other fields, and owns nothing that would tell. Lists
 // are not looked into, and the status is the API server's.
-func Lacks(live, obj map[string]any, ignore []Path) bool {
-	return lacks(live, obj, nil, ignore)
-}
+func Lacks(live, obj map[string]any, ignore []Path) bool { return lacks(live, obj, nil, ignore) }
 
 func lacks(live, obj map[string]any, at fieldpath.Path, ignore []Path) bool {
 	for name, v := range obj {

@@ -122,9 +122,7 @@ func (a *adoption) refuse(name, why string) {
 }
 
 // names are those of all modules of a generation, and of the global hooks.
-func names(g *generation.Generation) []string {
-	return append([]string{values.GlobalKey}, g.Names...)
-}
+func names(g *generation.Generation) []string { return append([]string{values.GlobalKey}, g.Names...) }
 
 // next says whether a module is in the tree. The global hooks always are: there may be none.
 func (a *adoption) next(name string) bool {

@@ -48,9 +48,7 @@ type Module struct {
 }
 
 // New returns layers without a module.
-func New(o Options) *Layers {
-	return &Layers{o: o, modules: map[string]*Module{}, readers: readers{}}
-}
+func New(o Options) *Layers { return &Layers{o: o, modules: map[string]*Module{}, readers: readers{}} }
 
 // Add adds a module, or the global values, without any value. It takes the place of the one
 // of its name, which goes on by itself: global values move for it no more.

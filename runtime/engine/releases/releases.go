@@ -143,9 +143,7 @@ func (p *Pass) WantOfOthers(causes ...*effect.Cause) {
 	}
 }
 
-func compare(a, b *effect.Cause) int {
-	return cmp.Or(cmp.Compare(passes(a), passes(b)), a.Compare(b))
-}
+func compare(a, b *effect.Cause) int { return cmp.Or(cmp.Compare(passes(a), passes(b)), a.Compare(b)) }
 
 // passes is how many passes in a row after_helm hooks have caused, by nothing else.
 func passes(cause *effect.Cause) int { return cause.InARow(string(builtins.StageAfterHelm)) }

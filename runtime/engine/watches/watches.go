@@ -69,9 +69,7 @@ func (w *Watch) Seen() bool { return w.state == present || w.state == gone }
 
 // Synced says that the snapshot shows all there is; never for a kind that is required and not
 // served. Nobody waits for that of a kind that a controller does not own any more.
-func (w *Watch) Synced() bool {
-	return w.Served() || w.Missing() && !w.Decl.Require || w.Decl.Former
-}
+func (w *Watch) Synced() bool { return w.Served() || w.Missing() && !w.Decl.Require || w.Decl.Former }
 
 // Unsure says that nobody knows which objects there are, though a run may begin. A kind that was served comes
 // back with its objects, unless somebody has deleted its definition. Of a kind of before that may not be listed
@@ -105,9 +103,7 @@ func (w *Watch) Fail(now time.Time, trouble Trouble) (changed, news bool) {
 type Set []*Watch
 
 // At returns the watch of an id, or nil.
-func (s Set) At(id string) *Watch {
-	return s.find(func(w *Watch) bool { return w.ID == id })
-}
+func (s Set) At(id string) *Watch { return s.find(func(w *Watch) bool { return w.ID == id }) }
 
 // Of returns the watch of a binding, or nil.
 func (s Set) Of(binding string) *Watch {
