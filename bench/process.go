@@ -142,7 +142,6 @@ type lockedBuffer struct {
 	buf bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -121,7 +121,6 @@ const (
 	LevelError
 )
 
-// String returns "debug", "info", "warn" or "error".
 func (l Level) String() string { return [...]string{"debug", "info", "warn", "error"}[l] }
 
 // Field is one keyword argument of a log call. Value is plain data.

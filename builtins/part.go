@@ -108,7 +108,6 @@ func (c *call) partName(id reconcile.ID) (string, error) {
 	return name, nil
 }
 
-// partReady reads ready=.
 func (c *call) partReady(p *Part) error {
 	switch v := c.argOr("ready", starlark.String(ReadyAuto)).(type) {
 	case starlark.String:

@@ -2,8 +2,8 @@ package builtins
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -96,7 +96,6 @@ const (
 	EffectWrite
 )
 
-// String returns "none", "read" or "write".
 func (e EffectClass) String() string { return [...]string{"none", "read", "write"}[e] }
 
 // Table returns the declarations of all builtins, by family. It is the one place
@@ -157,12 +156,7 @@ func Names() []string {
 			seen[name] = true
 		}
 	}
-	names := make([]string, 0, len(seen))
-	for name := range seen {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // unbound says that a name of the table is no predeclared one: it belongs to the

@@ -160,7 +160,6 @@ func (s *Server) diskChanged(files ...documentID) error {
 	return nil
 }
 
-// open returns an open document.
 func (s *Server) open(uri string) (*document, error) {
 	path, err := pathOf(uri)
 	if err != nil {

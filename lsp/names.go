@@ -135,7 +135,6 @@ func (p *parsedText) names(name string, is func(*syntax.Ident) bool) (found bool
 	return found
 }
 
-// calls are all calls in the file.
 func (p *parsedText) calls() (out []*syntax.CallExpr) {
 	syntax.Walk(p.file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok {

@@ -231,12 +231,9 @@ func Global(st status.Status) (row status.Module, there bool) {
 // matches says whether one of the texts has all words of a filter; capitals are small letters.
 func matches(filter string, texts ...string) bool {
 	all := strings.ToLower(strings.Join(texts, " "))
-	for _, word := range strings.Fields(strings.ToLower(filter)) {
-		if !strings.Contains(all, word) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(filter)), func(word string) bool {
+		return !strings.Contains(all, word)
+	})
 }
 
 // at is the place of the chosen module among rows; when it has gone, of the one in its place.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -192,14 +193,7 @@ func (s *story) missingRevision(want int) string {
 	return fmt.Sprintf("the release hello/hello has revision %d, not %d", s.revision, want)
 }
 
-func (s *story) nodeNames() []string {
-	var names []string
-	for n := range s.nodes {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s *story) nodeNames() []string { return slices.Sorted(maps.Keys(s.nodes)) }
 
 // fromLog finds in Starling's log the line that the quickstart's hook writes when
 // it has counted: {"message": "counted nodes", "ready": 2, …}.

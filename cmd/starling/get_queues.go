@@ -51,5 +51,4 @@ func (f *getFlags) queues(cmd *cobra.Command, name string) (*listing, error) {
 	return l, nil
 }
 
-// queueName is "module/queue".
 func queueName(q status.Queue) string { return q.Module + "/" + q.Queue }

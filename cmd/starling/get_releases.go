@@ -34,7 +34,6 @@ func newGetReleasesCommand(flags *getFlags) *cobra.Command {
 	}
 }
 
-// releaseName is "namespace/name".
 func releaseName(r status.ModuleRelease) string { return r.Namespace + "/" + r.Name }
 
 // findReleases returns the release of a module, which may have none, or the one of that name.

@@ -50,9 +50,7 @@ it; it runs on this machine.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, args[0])
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.target.addFlags(cmd.Flags())
 	f.records.addFlags(cmd.Flags())
@@ -93,7 +91,6 @@ func (f *replayFlags) run(cmd *cobra.Command, id string) error {
 
 // replayedRun is what -o json prints.
 type replayedRun struct {
-	// Header is that of the record.
 	record.Header
 	// Same says that the replay came to the same, byte for byte.
 	Same bool `json:"same"`

@@ -119,7 +119,6 @@ type syncBuffer struct {
 	buf bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (b *syncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"regexp"
 )
 
-// Tests that run commands of pages.
 const (
 	WithoutCluster = "TestCommandsOfPagesRun" // in cmd/starling
 	BesideStarling = "TestCommandsBesideAStarling"

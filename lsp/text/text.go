@@ -74,7 +74,6 @@ func (t *Text) last(line int, within func(mark) bool) mark {
 	return t.count(from, within)
 }
 
-// String returns the text.
 func (t *Text) String() string { return t.src }
 
 // Bytes returns a copy of the text.

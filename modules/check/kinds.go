@@ -120,7 +120,6 @@ func (k kinds) add(apiVersion, kind string) {
 	k.groups[effect.GroupOf(apiVersion)] = true
 }
 
-// servedKind is a kind of one version.
 type servedKind struct{ apiVersion, kind string }
 
 // kindsOf are the kinds of the CustomResourceDefinitions in a file of YAML; what is

@@ -111,7 +111,6 @@ func unwritten(fn, old string) string {
 		fn, starlark("not yet written: "+old))
 }
 
-// printHook prints the file of a hook.
 func printHook(n *notes, c *config, source string, at place, o Options) hookFile {
 	return printHookWith(n, c, source, at, o, &translation{})
 }

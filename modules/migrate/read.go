@@ -97,7 +97,6 @@ func (r *reader) folder(dir string, entries []fs.DirEntry, above []fs.FileInfo) 
 	return nil
 }
 
-// file reads one file.
 func (r *reader) file(p string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Size() > tree.MaxFileBytes {
 		r.note(p, fmt.Sprintf("it is no file of at most %d MiB", tree.MaxFileBytes>>20))

@@ -58,7 +58,6 @@ func (b *binder) review(builtin, otherwise string, r reviewed) string {
 	return call.text(8)
 }
 
-// textsOf are the texts of a list.
 func textsOf(v any) (out []string) {
 	list, _ := v.([]any)
 	for _, e := range list {

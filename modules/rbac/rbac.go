@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -227,11 +228,7 @@ func (b *builder) result() Result {
 	out := Result{Namespace: b.o.Namespace, Name: b.o.Name, Modules: b.gen.Names}
 	out.Roles = append(out.Roles, Role{Name: b.o.Name, Namespace: b.o.Namespace, About: "Rights of Starling itself.", Rules: b.starling.reduced(nil)})
 	cluster := b.tree[""]
-	var namespaces []string
-	for ns := range b.tree {
-		namespaces = append(namespaces, ns)
-	}
-	slices.Sort(namespaces)
+	namespaces := slices.Sorted(maps.Keys(b.tree))
 	if i := slices.Index(namespaces, b.o.Namespace); i > 0 { // first, beside Starling's own
 		namespaces = slices.Insert(slices.Delete(namespaces, i, i+1), 0, b.o.Namespace)
 	}

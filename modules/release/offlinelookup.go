@@ -20,7 +20,6 @@ type offlineLookups struct {
 	missing []Missing
 }
 
-// GetClientFor implements engine.ClientProvider.
 func (l *offlineLookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	return noObjects{l: l, ref: effect.Ref{APIVersion: apiVersion, Kind: kind}}, true, nil
 }

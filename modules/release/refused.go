@@ -99,7 +99,6 @@ func (t Target) placeOf(o document, path string) string {
 	return o.template
 }
 
-// document is one document of a template.
 type document struct {
 	template string
 	Kind     string `json:"kind"`

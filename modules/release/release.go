@@ -168,7 +168,6 @@ type Ref struct {
 	Namespace string `json:"namespace"`
 }
 
-// String is "name in namespace".
 func (r Ref) String() string { return r.Name + " in namespace " + r.Namespace }
 
 // Target is what a release should be.

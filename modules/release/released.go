@@ -38,7 +38,6 @@ type Object struct {
 	Missing bool
 }
 
-// Key names the object.
 func (o Object) Key() Key {
 	return Key{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }

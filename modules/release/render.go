@@ -267,7 +267,6 @@ func (l *lookups) found() []map[string]any {
 	return l.seen
 }
 
-// GetClientFor implements engine.ClientProvider.
 func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	l.used.Store(true)
 	gv, err := schema.ParseGroupVersion(apiVersion)

@@ -106,7 +106,6 @@ func (s *server) lookups(kind string) engine.ClientProvider {
 
 type asker struct{ *server }
 
-// GetClientFor implements engine.ClientProvider.
 func (a asker) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	return asked{server: a.server, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
 }

@@ -82,7 +82,6 @@ func encodedSize(rel *helmrelease.Release) (int, error) {
 // counter counts what is written.
 type counter int
 
-// Write counts.
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil

@@ -46,7 +46,6 @@ func (u Usage) Since(before Usage) Usage {
 	return u
 }
 
-// HookUsage is the usage of one hook.
 type HookUsage struct {
 	Module string `json:"module"`
 	Hook   string `json:"hook"`

@@ -290,7 +290,6 @@ func hashFile(h hash.Hash, path string, data []byte) {
 	h.Write(data)
 }
 
-// Open is fs.FS's.
 func (s *snapshot) Open(name string) (fs.File, error) {
 	e := s.entries[name]
 	if e == nil || !fs.ValidPath(name) {

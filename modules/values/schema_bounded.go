@@ -72,13 +72,10 @@ type checkedNode struct {
 	formats strfmt.Registry
 }
 
-// SetPath implements validate.ValueValidator.
 func (n *checkedNode) SetPath(path string) { n.path = path }
 
-// Applies implements validate.ValueValidator.
 func (n *checkedNode) Applies(any, reflect.Kind) bool { return true }
 
-// Validate implements validate.ValueValidator.
 func (n *checkedNode) Validate(v any) *validate.Result {
 	c := n.check
 	if !c.over() {
@@ -120,7 +117,6 @@ func alternativesOf(s *spec.Schema) [][]spec.Schema {
 	return out
 }
 
-// patternSizes are the sizes of all patterns of a schema.
 func patternSizes(s *spec.Schema, sizes map[string]int) {
 	if s == nil {
 		return

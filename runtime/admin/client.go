@@ -202,7 +202,6 @@ func (c *Client) open(ctx context.Context, method, path string) (*http.Response,
 	return nil, fmt.Errorf("starling on %s answered: %s", c.socket, f.Error)
 }
 
-// read returns the body of an answer.
 func (c *Client) read(ctx context.Context, res *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, answerLimit+1))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -130,11 +131,7 @@ func reason(err error) string {
 }
 
 func missingContext(raw *clientcmdapi.Config, source, name string) error {
-	var names []string
-	for n := range raw.Contexts {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(raw.Contexts))
 	has := "it has none"
 	if len(names) > 0 {
 		has = "it has " + strings.Join(names, ", ")

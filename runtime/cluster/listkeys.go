@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,12 +50,7 @@ func plainKeys(text string) []listKey {
 }
 
 func has(keys []listKey, name string) bool {
-	for _, k := range keys {
-		if k.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(k listKey) bool { return k.name == name })
 }
 
 // plainText reads a text in quotes that stands for itself.

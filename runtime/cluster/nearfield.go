@@ -42,12 +42,7 @@ func fieldNames(t reflect.Type, path string) []string {
 			return nil
 		}
 	}
-	var out []string
-	for name := range structFields(plainType(t)) {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(structFields(plainType(t))))
 }
 
 // plainType is the type of one element, behind pointers and lists.

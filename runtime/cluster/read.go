@@ -158,9 +158,7 @@ func (c *Client) page(ctx context.Context, open func(context.Context) (io.ReadCl
 func decodeList(r io.Reader, fn func(map[string]any) error) (metav1.ListMeta, error) {
 	var meta metav1.ListMeta
 	d := kjson.NewDecoderCaseSensitivePreserveInts(r)
-	broken := func(err error) error {
-		return fmt.Errorf("the API server's list cannot be read: %w", err)
-	}
+	broken := func(err error) error { return fmt.Errorf("the API server's list cannot be read: %w", err) }
 	if err := expect(d, '{'); err != nil {
 		return meta, broken(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,10 +120,7 @@ func missingResource(err error) bool {
 }
 
 func hasUnexpectedCause(d *metav1.StatusDetails) bool {
-	for _, cause := range d.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse && strings.Contains(cause.Message, "404 page not found") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeUnexpectedServerResponse && strings.Contains(cause.Message, "404 page not found")
+	})
 }

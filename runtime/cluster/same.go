@@ -203,15 +203,7 @@ func equal(want, live any) bool {
 		return true
 	case []any:
 		live, ok := live.([]any)
-		if !ok || len(want) != len(live) {
-			return false
-		}
-		for i := range want {
-			if !equal(want[i], live[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(want, live, equal)
 	case int64:
 		if live, ok := live.(float64); ok {
 			return float64(want) == live

@@ -24,7 +24,6 @@ type SecretKey struct {
 	Use string
 }
 
-// Ref names the Secret.
 func (k SecretKey) Ref() effect.Ref {
 	return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: k.Namespace, Name: k.Name + "-" + k.Use}
 }

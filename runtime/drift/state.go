@@ -58,7 +58,6 @@ func (s *state) Type() string { return "drift.state" }
 // Freeze does nothing: a state is never changed.
 func (s *state) Freeze() {}
 
-// Truth is true.
 func (s *state) Truth() starlark.Bool { return true }
 
 // Hash fails: nobody has a state as a key.

@@ -1,6 +1,10 @@
 package effect
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // MadeByAnnotation holds the mark of the module whose hooks have made an object, see
 // [Instance.Mark]. It is put where grants of that module say owned = True.
@@ -31,12 +35,7 @@ func (g *Guard) Passes(seal *Seal, ref Ref, obj map[string]any) bool {
 	if g == nil || len(g.Any) == 0 || obj == nil {
 		return true
 	}
-	for _, c := range g.Any {
-		if c.matches(seal, ref, obj) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Any, func(c Condition) bool { return c.matches(seal, ref, obj) })
 }
 
 func (c Condition) matches(seal *Seal, ref Ref, obj map[string]any) bool {

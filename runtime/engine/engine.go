@@ -251,7 +251,6 @@ func (e *Engine) start(in Start) {
 	e.applyConfig()
 }
 
-// do appends an action.
 func (e *Engine) do(a Action) { e.out = append(e.out, a) }
 
 func (e *Engine) note(level builtins.Level, m *module, hook, message string) {

@@ -183,9 +183,7 @@ func (e *Engine) globalState() (out verdicts.Global) {
 	if e.standsBy() {
 		return out // what global hooks have set is kept, and no run is waited for
 	}
-	first := func(h *hook) {
-		out.Pending = cmp.Or(out.Pending, "the first run of global hook "+h.gen.ID)
-	}
+	first := func(h *hook) { out.Pending = cmp.Or(out.Pending, "the first run of global hook "+h.gen.ID) }
 	for _, h := range e.global.hooks {
 		switch {
 		case !h.holds():

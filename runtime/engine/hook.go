@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -326,12 +326,7 @@ func overflow(events []builtins.Event) []builtins.Event {
 			out = append(out, ev)
 		}
 	}
-	names := make([]string, 0, len(bindings))
-	for name := range bindings {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		out = append(out, builtins.Event{Type: "sync", Binding: name, Cause: cause.Cause})
 	}
 	return out

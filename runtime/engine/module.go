@@ -139,7 +139,6 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 	return m
 }
 
-// queue returns the lane of this name.
 func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	l := m.queues[name]
 	if l == nil {

@@ -32,7 +32,6 @@ func (e *Engine) CheckObject(module string) ObjectCheck {
 	}
 }
 
-// hide hides secrets in texts.
 func hide(texts, secrets []string) {
 	var parts object.Parts
 	for _, secret := range secrets {

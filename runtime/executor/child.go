@@ -57,7 +57,6 @@ func (c *child) Type() string { return "executor.child" }
 // Freeze does nothing: a child is never changed.
 func (c *child) Freeze() {}
 
-// Truth is true.
 func (c *child) Truth() starlark.Bool { return true }
 
 // Hash refuses.

@@ -67,8 +67,7 @@ type Options struct {
 	// Random returns where the random values of a run come from; nil: from the
 	// system's own source.
 	Random func(engine.RunHook) io.Reader
-	// Now is the time.
-	Now func() time.Time
+	Now    func() time.Time
 	// Log returns the log of a hook, or of a module for the hook "".
 	Log func(module, hook string) builtins.Logger
 	// Twice has controllers asked twice: see [hook.Request].

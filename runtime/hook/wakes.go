@@ -86,9 +86,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 // textsOf reads what a function at pos has returned: None, a text or several. Instead says what to do when they are
 // too many.
 func textsOf(v starlark.Value, pos, want, instead string) (texts []string, err error) {
-	wrong := func(v starlark.Value) error {
-		return fmt.Errorf("%s: got %s, want %s", pos, v.Type(), want)
-	}
+	wrong := func(v starlark.Value) error { return fmt.Errorf("%s: got %s, want %s", pos, v.Type(), want) }
 	if v == starlark.None {
 		return nil, nil
 	}

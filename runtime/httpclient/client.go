@@ -55,7 +55,6 @@ type Client struct {
 	kept transports
 }
 
-// New returns a client.
 func New(o Options) *Client { return &Client{o: o} }
 
 // RefusedError says that a request may not go where it leads. To try again is of no

@@ -74,7 +74,6 @@ func (l *listener) add(c *conn) (goes *conn) {
 	return goes
 }
 
-// Close ends the connection.
 func (c *conn) Close() error {
 	c.end.Do(func() {
 		l := c.of

@@ -28,7 +28,6 @@ type failure struct {
 	Awaits  lane.Awaited
 }
 
-// Error is the text.
 func (f *failure) Error() string { return f.Text }
 
 // Unwrap gives what the engine looks for.

@@ -128,7 +128,6 @@ func number(m map[string]any, key string) (n int64, told bool) {
 // count is a number of status that is left out when it is 0.
 func count(m map[string]any, key string) int64 { n, _ := number(m, key); return n }
 
-// wanted is spec.replicas.
 func (o object) wanted() int64 {
 	if n, told := number(o.at("spec"), "replicas"); told {
 		return n

@@ -31,7 +31,6 @@ func newClock() *clock {
 	}}
 }
 
-// now is the time.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

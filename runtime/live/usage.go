@@ -14,7 +14,6 @@ type usages struct {
 	of map[hookName]status.Usage
 }
 
-// hookName names a hook of a module.
 type hookName struct{ module, hook string }
 
 func newUsages() *usages { return &usages{of: map[hookName]status.Usage{}} }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"errors"
+	"slices"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -131,15 +132,7 @@ func plainEqual(a, b any) bool {
 		return true
 	case []any:
 		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !plainEqual(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(x, y, plainEqual)
 	}
 	switch b.(type) {
 	case map[string]any, []any:

@@ -60,7 +60,6 @@ func (o *Object) String() string {
 	return b.String()
 }
 
-// Type returns "object".
 func (o *Object) Type() string { return "object" }
 
 // Freeze does nothing: an Object is always frozen.

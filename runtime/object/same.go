@@ -1,6 +1,9 @@
 package object
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // Same says whether two values of plain data, or objects decoded from JSON, are the same:
 // 1 and 1.0 are, as JSON does not tell them apart.
@@ -20,15 +23,7 @@ func Same(a, b any) bool {
 		return true
 	case []any:
 		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !Same(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(a, b, Same)
 	case int64:
 		f, ok := b.(float64)
 		return a == b || ok && f == float64(a) && int64(f) == a

@@ -38,7 +38,6 @@ func (s *Secret) String() string { return "***" }
 // GoString is String, for %#v.
 func (s *Secret) GoString() string { return s.String() }
 
-// Type returns "secret".
 func (s *Secret) Type() string { return "secret" }
 
 // Freeze does nothing: a secret never changes.

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -72,12 +73,7 @@ func (m *masker) plain(v *any) (out *any, hid bool) {
 
 // sounds says whether a value before or after a change sounds like a secret under its key.
 func (m *masker) sounds(key string, values ...*any) bool {
-	for _, v := range values {
-		if v != nil && m.Sounds(key, *v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(v *any) bool { return v != nil && m.Sounds(key, *v) })
 }
 
 // scalar says that a value is one text or number.

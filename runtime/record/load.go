@@ -274,7 +274,6 @@ func (l *loader) bytes(p part) ([]byte, error) {
 	return plain, err
 }
 
-// file reads the file of a part.
 func (l *loader) file(name Name) ([]byte, []Name, error) {
 	data, err := readFile(filepath.Join(l.dir, name.String()+partSuffix))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,10 @@
 package record
 
-import "go.starlark.net/starlark"
+import (
+	"slices"
+
+	"go.starlark.net/starlark"
+)
 
 // A snapshot is kept as a list of parts, each with the values of some neighbours. Where
 // a part ends depends on the value that it ends with and on nothing else: one object
@@ -109,10 +113,5 @@ func same(a, b []starlark.Value) bool {
 	if len(a) > 0 && &a[0] == &b[0] {
 		return true
 	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(a, b)
 }

@@ -105,7 +105,6 @@ func (c *Completer) names() []Candidate {
 	return out
 }
 
-// describe says what a name is.
 func (c *Completer) describe(name string) string {
 	var v starlark.Value
 	if c.Lookup != nil {

@@ -21,7 +21,6 @@ type Files struct {
 // maxFile bounds a file of :apply.
 const maxFile = 64 << 20
 
-// read returns a file.
 func (f Files) read(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -92,12 +93,9 @@ func (h *History) Write(text string) (int, error) {
 // private reports whether a text may hold a secret.
 func private(text string) bool {
 	text = strings.ToLower(text)
-	for _, word := range []string{"reveal(", "secret", "password", "passwd", "token", "private key"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"reveal(", "secret", "password", "passwd", "token", "private key"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
 }
 
 // append writes at the end of the file, which other sessions may do, too. Whatever goes
@@ -141,5 +139,4 @@ func (h *History) GetLine(i int) (string, error) {
 // Len is how many texts there are.
 func (h *History) Len() int { return len(h.texts) }
 
-// Dump returns all texts.
 func (h *History) Dump() any { return h.texts }

@@ -21,12 +21,7 @@ func (h *Host) Inputs(path string, into map[string][sha256.Size]byte) (ok bool) 
 	}
 	into[path] = l.sum
 	maps.Copy(into, l.reads)
-	for _, other := range l.loads {
-		if !h.Inputs(other, into) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.loads, func(other string) bool { return !h.Inputs(other, into) })
 }
 
 // Digest identifies what the file at this path does: its content and that of all it

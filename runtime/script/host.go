@@ -168,7 +168,6 @@ func (h *Host) compile(r *run, path string, src []byte) (prog *starlark.Program,
 // dialect is the language of .star files.
 func dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true} }
 
-// read returns the bytes of a file.
 func (h *Host) read(path string) ([]byte, error) {
 	fsys, name, _ := h.fileSystem(path)
 	if fsys == nil {

@@ -40,7 +40,6 @@ func attr(x starlark.Value, name string) (starlark.Value, error) {
 // method is a method of a value that asks for room before it is called.
 type method struct{ *starlark.Builtin }
 
-// CallInternal calls the method.
 func (m method) CallInternal(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	n, err := methodSize(m.Receiver(), m.Name(), args, kwargs)
 	if err == nil {

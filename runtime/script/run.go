@@ -63,8 +63,7 @@ type CallOptions struct {
 	// Context is what the builtins may reach. Never nil. Ctx of its Run is set
 	// here, to one that ends with the limits.
 	Context *builtins.Context
-	// Limits of this call.
-	Limits Limits
+	Limits  Limits
 	// Of is the function of a file whose work is done, when the one that is called was made for
 	// this call: it is named where an error has no place. Nil: the one that is called.
 	Of starlark.Callable

@@ -97,7 +97,6 @@ func watchedCall(t *starlark.Thread, f *starlark.Builtin, args starlark.Tuple, k
 	return v, err
 }
 
-// boundedDict is dict.
 func boundedDict(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	n, err := firstSize(b.Name(), args, 2*maxKeys, keyCost)
 	if err == nil {
@@ -131,7 +130,6 @@ func copyInto(t *starlark.Thread, d, from *starlark.Dict) error {
 	return nil
 }
 
-// dictUpdate is d.update(args).
 func dictUpdate(t *starlark.Thread, d *starlark.Dict, own *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) == 1 && len(kwargs) == 0 {
 		if from, ok := args[0].(*starlark.Dict); ok {

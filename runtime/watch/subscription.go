@@ -382,10 +382,5 @@ func (s *subscription) deliver(msg delivery) {
 func (s *subscription) on(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.stream == st {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.stream == st })
 }

@@ -124,7 +124,6 @@ type Sharing interface {
 // the filter begins to keep is Added, one that it no longer keeps is Deleted.
 type EventType string
 
-// The event types.
 const (
 	Added    EventType = "added"
 	Modified EventType = "modified"

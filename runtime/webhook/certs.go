@@ -291,7 +291,6 @@ func (m *material) bundle() []byte {
 	return b.Bytes()
 }
 
-// serving is the certificate for a TLS server.
 func (m *material) serving() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{m.leaf.Raw}, PrivateKey: m.leafKey, Leaf: m.leaf}
 }

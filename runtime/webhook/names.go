@@ -59,7 +59,6 @@ func hashed(text, id string) string {
 	return text + "-" + hex.EncodeToString(sum[:4])
 }
 
-// bindingSlug is slug for the name of a binding.
 func bindingSlug(name string) string {
 	if len(name) > maxSlug || !slugPattern.MatchString(name) || strings.Contains(name, ".") {
 		return hashed(name, name)

@@ -10,6 +10,7 @@ package jq
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/itchyny/gojq"
 
@@ -34,7 +35,6 @@ type Unsupported struct {
 	Construct string
 }
 
-// Error is "CONSTRUCT has no translation".
 func (u *Unsupported) Error() string { return u.Construct + " has no translation" }
 
 func unsupported(format string, args ...any) error { return &Unsupported{fmt.Sprintf(format, args...)} }
@@ -108,12 +108,7 @@ func (c clause) String() string {
 
 // loops reports whether there may be more than one value.
 func (s stream) loops() bool {
-	for _, c := range s.clauses {
-		if c.variable != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.clauses, func(c clause) bool { return c.variable != "" })
 }
 
 // condition joins the conditions before the first loop; false when there are none.
@@ -132,7 +127,6 @@ func (s stream) condition() (expr, bool) {
 	return cond, len(s.clauses) > 0
 }
 
-// list returns the list of all values.
 func (s stream) list() expr {
 	text := "[" + s.value.at(ternaryPrec)
 	first := len(s.clauses)

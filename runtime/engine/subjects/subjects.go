@@ -302,7 +302,6 @@ func (t *Set) Missing(there []Object) []*Subject {
 	return slices.DeleteFunc(t.All(), func(s *Subject) bool { return keys[s.Key] || s.Leaving() && s.last != nil })
 }
 
-// Drop drops an object.
 func (t *Set) Drop(s *Subject) {
 	t.objects.drop(s.Key)
 	t.failing.drop(s.Key)
