@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unique"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/watch"
 )
 
 // Helm's annotations say which release an object belongs to.
@@ -84,7 +84,7 @@ func read(obj map[string]any, job bool, manager string, ignore func(in name, obj
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	s := &state{
-		version:  version(text(meta["resourceVersion"])),
+		version:  watch.Version(text(meta["resourceVersion"])),
 		release:  unique.Make(name{text(annotations[annotationNamespace]), text(annotations[annotationName])}),
 		deleting: text(meta["deletionTimestamp"]) != "",
 	}
@@ -127,12 +127,3 @@ func managed(meta map[string]any) []metav1.ManagedFieldsEntry {
 }
 
 func text(v any) string { s, _ := v.(string); return s }
-
-// version reads a resourceVersion: a number that grows; 0 stands for one that is none.
-func version(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}

@@ -258,7 +258,7 @@ func (t *Tracker) expect(r *tracked, seen []release.Object, all bool) (named map
 	for _, s := range seen {
 		o := t.object(t.kind(s.APIVersion, s.Kind), place{s.Namespace, s.Name}, r)
 		named[o] = true
-		o.expected, o.want, o.version = true, s.Owned, version(s.Version)
+		o.expected, o.want, o.version = true, s.Owned, watch.Version(s.Version)
 		switch {
 		case s.Missing:
 			o.gone, o.goneAt = o.have == nil, 0

@@ -124,7 +124,7 @@ func (w *world) released(seen ...release.Object) {
 	w.Expect(web, all(seen...))
 	entries := []watch.Entry{}
 	for _, o := range seen {
-		entries = append(entries, is(o.Name, int(version(o.Version)), o.Owned[0]))
+		entries = append(entries, is(o.Name, int(watch.Version(o.Version)), o.Owned[0]))
 	}
 	w.Synced(w.id(), entries, nil)
 	w.want(false)

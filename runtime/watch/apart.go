@@ -31,7 +31,7 @@ func (s *stream) hand(v *view, l *listing, obj map[string]any, item *listed, at 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := &v.queue
-	t := &task{key: item.objectKey, version: versionNumber(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
+	t := &task{key: item.objectKey, version: Version(item.version), obj: obj, seen: time.Now(), list: l, item: item, at: at}
 	if _, r := v.find(t.key); r != nil && r.version == t.version && t.version != 0 && !r.lacks {
 		item.outcomes[at] = r.outcome()
 		return
@@ -124,7 +124,7 @@ func (s *stream) begin(v *view) (t *task, tell []*subscription) {
 		entries := make([]entry, 0, len(l.items))
 		for _, item := range l.items {
 			if out := item.outcomes[l.at]; !out.missing {
-				entries = append(entries, entry{item.objectKey, max(out.version, versionNumber(item.version)), out})
+				entries = append(entries, entry{item.objectKey, max(out.version, Version(item.version)), out})
 			}
 		}
 		v.renewal = max(v.renewal, l.renewal)
@@ -162,7 +162,7 @@ func (s *stream) outcome(v *view, t *task) outcome {
 			return outcome{missing: true}
 		}
 		_, text, _ := identity(obj)
-		version = versionNumber(text)
+		version = Version(text)
 	}
 	t.obj = nil
 	select {
@@ -270,7 +270,7 @@ func (s *stream) catchUpApart(ctx context.Context, v *view) error {
 		s.mu.Unlock()
 		return err
 	}
-	l.complete, l.items, l.version = true, slices.Clip(items), versionNumber(version)
+	l.complete, l.items, l.version = true, slices.Clip(items), Version(version)
 	s.wake(v)
 	s.mu.Unlock()
 	s.report(nil)

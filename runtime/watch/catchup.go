@@ -112,7 +112,7 @@ func (s *stream) catchUp(v *view) error {
 		out := v.run(obj)
 		s.listedOne(v, key, &out)
 		if !out.missing {
-			entries = append(entries, entry{key, versionNumber(version), out})
+			entries = append(entries, entry{key, Version(version), out})
 		}
 		return nil
 	})
@@ -127,7 +127,7 @@ func (s *stream) catchUp(v *view) error {
 	var tell []*subscription
 	if !v.again && !v.stale {
 		v.renewal = max(v.renewal, renewal)
-		tell = s.fill(v, entries, versionNumber(version), false, nil)
+		tell = s.fill(v, entries, Version(version), false, nil)
 	}
 	s.mu.Unlock()
 	flush(tell)

@@ -32,7 +32,7 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 	entries := make([]entry, 0, len(objects))
 	for _, obj := range objects {
 		key, text, _ := identity(obj)
-		e := entry{objectKey: key, version: versionNumber(text)}
+		e := entry{objectKey: key, version: Version(text)}
 		if _, r := l.view.find(key); r != nil && r.version == e.version && e.version != 0 && !r.lacks {
 			e.outcome = r.outcome()
 		} else {
@@ -63,7 +63,7 @@ func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause)
 	if obj != nil {
 		var version string
 		key, version, _ = identity(obj)
-		w.version = versionNumber(version)
+		w.version = Version(version)
 	}
 	if l.written == nil {
 		l.written = map[objectKey]written{}

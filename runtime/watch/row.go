@@ -122,9 +122,9 @@ func marksOf(obj map[string]any, finalizer string) Marks {
 	return Marks{Deleting: deleted != "", Held: slices.Contains(finalizers, any(finalizer))}
 }
 
-// versionNumber reads a resourceVersion. They are numbers that grow, for all
+// Version reads a resourceVersion. They are numbers that grow, for all
 // objects of a resource; 0 stands for one that is not.
-func versionNumber(text string) uint64 {
+func Version(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0

@@ -263,7 +263,7 @@ func (s *source) doubts(resourceVersion string) bool {
 
 // isPast says whether a version is before a position. One that is no number is not.
 func isPast(resourceVersion string, position uint64) bool {
-	version := versionNumber(resourceVersion)
+	version := Version(resourceVersion)
 	return version != 0 && version < position
 }
 
@@ -290,10 +290,10 @@ func (s *source) follow(w *frames) error {
 			if s.outlived(key, typ == watch.Added) {
 				s.bookmark(version)
 			} else {
-				s.change(key, versionNumber(version), obj, false, nil)
+				s.change(key, Version(version), obj, false, nil)
 			}
 		case watch.Deleted:
-			s.change(key, versionNumber(version), nil, false, nil)
+			s.change(key, Version(version), nil, false, nil)
 		case watch.Bookmark:
 			s.bookmark(version)
 		}

@@ -61,7 +61,7 @@ func (s *stream) filtered(obj map[string]any) *listed {
 // replace takes in a whole list, which was asked for after a renewal.
 func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) {
 	s.report(nil)
-	version := versionNumber(resourceVersion)
+	version := Version(resourceVersion)
 	s.mu.Lock()
 	force := version < s.position // restored from a backup: versions mean nothing now
 	s.position, s.listed, s.dead = version, true, nil
@@ -86,7 +86,7 @@ func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) 
 		entries := make([]entry, 0, len(all))
 		for _, l := range all {
 			if !l.outcomes[i].missing {
-				entries = append(entries, entry{l.objectKey, versionNumber(l.version), l.outcomes[i]})
+				entries = append(entries, entry{l.objectKey, Version(l.version), l.outcomes[i]})
 			}
 		}
 		v.renewal = max(v.renewal, renewal)
@@ -113,7 +113,7 @@ func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) 
 func (s *stream) bookmark(resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.position = max(s.position, versionNumber(resourceVersion))
+	s.position = max(s.position, Version(resourceVersion))
 	for _, v := range s.views {
 		if !v.behind() {
 			v.forgetGone(s.position)

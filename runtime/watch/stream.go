@@ -200,7 +200,7 @@ func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause
 		return
 	}
 	found, version, set := identity(obj)
-	if found != key || versionNumber(version) == 0 {
+	if found != key || Version(version) == 0 {
 		return // no answer to compare: the watch will bring it
 	}
 	if !s.selector.Matches(set) {
@@ -212,7 +212,7 @@ func (s *stream) observe(ref effect.Ref, obj map[string]any, cause *effect.Cause
 	case !matches:
 		obj = nil
 	}
-	s.change(key, versionNumber(version), obj, true, cause)
+	s.change(key, Version(version), obj, true, cause)
 }
 
 // change takes one object at one version into all views; obj nil means that it is
