@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
@@ -25,17 +27,17 @@ type admissionReview struct {
 }
 
 type admissionRequest struct {
-	UID         string       `json:"uid"`
-	Kind        kindName     `json:"kind"`
-	Resource    resourceName `json:"resource"`
-	SubResource string       `json:"subResource"`
+	UID         string                      `json:"uid"`
+	Kind        metav1.GroupVersionKind     `json:"kind"`
+	Resource    metav1.GroupVersionResource `json:"resource"`
+	SubResource string                      `json:"subResource"`
 	// The request as the client has made it.
-	RequestKind        *kindName     `json:"requestKind"`
-	RequestResource    *resourceName `json:"requestResource"`
-	RequestSubResource string        `json:"requestSubResource"`
-	Name               string        `json:"name"`
-	Namespace          string        `json:"namespace"`
-	Operation          string        `json:"operation"`
+	RequestKind        *metav1.GroupVersionKind     `json:"requestKind"`
+	RequestResource    *metav1.GroupVersionResource `json:"requestResource"`
+	RequestSubResource string                       `json:"requestSubResource"`
+	Name               string                       `json:"name"`
+	Namespace          string                       `json:"namespace"`
+	Operation          string                       `json:"operation"`
 	UserInfo           struct {
 		Username string              `json:"username"`
 		UID      string              `json:"uid"`
@@ -63,25 +65,8 @@ func (r *admissionRequest) late(name string) (out map[string]any, err error) {
 	return out, nil
 }
 
-type kindName struct {
-	Group   string `json:"group"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-}
-
-func (k kindName) apiVersion() string { return apiVersion(k.Group, k.Version) }
-
-type resourceName struct {
-	Group    string `json:"group"`
-	Version  string `json:"version"`
-	Resource string `json:"resource"`
-}
-
 func apiVersion(group, version string) string {
-	if group == "" {
-		return version
-	}
-	return group + "/" + version
+	return schema.GroupVersion{Group: group, Version: version}.String()
 }
 
 // asked is the request as the client has made it; nil where the API server does not say.
@@ -91,7 +76,7 @@ func (r *admissionRequest) asked() *builtins.ReviewTarget {
 	}
 	kind, resource := r.RequestKind, r.RequestResource
 	return &builtins.ReviewTarget{
-		APIVersion: kind.apiVersion(), Kind: kind.Kind, Resource: resource.Resource,
+		APIVersion: apiVersion(kind.Group, kind.Version), Kind: kind.Kind, Resource: resource.Resource,
 		ResourceAPIVersion: apiVersion(resource.Group, resource.Version), Subresource: r.RequestSubResource,
 	}
 }
@@ -136,7 +121,7 @@ func parseReview(body []byte) (*builtins.Review, error) {
 	default:
 		return &builtins.Review{
 			UID: r.UID, Operation: r.Operation, Object: r.Object, Late: r.late,
-			Namespace: r.Namespace, Name: r.Name, APIVersion: r.Kind.apiVersion(), Kind: r.Kind.Kind,
+			Namespace: r.Namespace, Name: r.Name, APIVersion: apiVersion(r.Kind.Group, r.Kind.Version), Kind: r.Kind.Kind,
 			Resource: r.Resource.Resource, ResourceAPIVersion: apiVersion(r.Resource.Group, r.Resource.Version), Subresource: r.SubResource,
 			Asked:  r.asked(),
 			User:   builtins.ReviewUser{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: r.UserInfo.Extra},
