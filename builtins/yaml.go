@@ -1,11 +1,8 @@
 package builtins
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +10,6 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/starling-operator/starling/runtime/bounded"
@@ -160,20 +156,7 @@ func yamlDocuments(text string) ([][]byte, error) {
 	if len(text) > maxYAML {
 		return nil, fmt.Errorf("the text is larger than %d MiB", maxYAML>>20)
 	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
-	var docs [][]byte
-	for {
-		doc, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return docs, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(bytes.TrimSpace(doc)) > 0 {
-			docs = append(docs, doc)
-		}
-	}
+	return bounded.SplitYAML([]byte(text))
 }
 
 func decodeYAML(doc []byte) (starlark.Value, error) {

@@ -171,20 +171,25 @@ func (p patch) at(path []string, x *joined, touched []*edit, base, old value) va
 	out := was
 	for k, below := range childEdits(touched) {
 		before := valueIn(was, k)
-		now := p.at(append(slices.Clip(path), k), x.child(k), below, valueIn(under, k), before)
-		if now.there == before.there && same(now.v, before.v) {
-			continue
-		}
-		if same(out, was) {
-			out = maps.Clone(was)
-		}
-		if now.there {
-			out[k] = now.v
-		} else {
-			delete(out, k)
-		}
+		out = put(out, was, k, before, p.at(append(slices.Clip(path), k), x.child(k), below, valueIn(under, k), before))
 	}
 	return value{out, true}
+}
+
+// put changes out at k when now differs from before; was is copied first, if it is out.
+func put(out, was map[string]any, k string, before, now value) map[string]any {
+	if now.there == before.there && same(now.v, before.v) {
+		return out
+	}
+	if same(out, was) {
+		out = maps.Clone(was)
+	}
+	if now.there {
+		out[k] = now.v
+	} else {
+		delete(out, k)
+	}
+	return out
 }
 
 // whole is at without the old value: of all edits at path and below it.

@@ -1,7 +1,6 @@
 package values
 
 import (
-	"maps"
 	"reflect"
 )
 
@@ -50,17 +49,7 @@ func (f *filler) refill(in, was, filled value, touched []*edit, room *room) valu
 				next = field.anew(value{v, true}, old, room)
 			}
 		}
-		if next.there == old.there && same(next.v, old.v) {
-			continue
-		}
-		if same(out, done) {
-			out = maps.Clone(done)
-		}
-		if next.there {
-			out[k] = next.v
-		} else {
-			delete(out, k)
-		}
+		out = put(out, done, k, old, next)
 	}
 	return value{out, true}
 }

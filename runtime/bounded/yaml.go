@@ -88,9 +88,19 @@ func checkUnparsed(text []byte) error {
 	return nil
 }
 
-// YAMLDocuments splits a text at its --- lines and leaves out what is blank. Each
-// document has passed [CheckYAML].
+// YAMLDocuments is [SplitYAML], and each document has passed [CheckYAML].
 func YAMLDocuments(text []byte) ([][]byte, error) {
+	docs, err := SplitYAML(text)
+	for i, doc := range docs {
+		if err := CheckYAML(doc); err != nil {
+			return nil, fmt.Errorf("document %d %w", i+1, err)
+		}
+	}
+	return docs, err
+}
+
+// SplitYAML splits a text at its --- lines and leaves out what is blank.
+func SplitYAML(text []byte) ([][]byte, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var docs [][]byte
 	for {
@@ -101,13 +111,9 @@ func YAMLDocuments(text []byte) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(bytes.TrimSpace(doc)) == 0 {
-			continue
+		if len(bytes.TrimSpace(doc)) > 0 {
+			docs = append(docs, doc)
 		}
-		if err := CheckYAML(doc); err != nil {
-			return nil, fmt.Errorf("document %d %w", len(docs)+1, err)
-		}
-		docs = append(docs, doc)
 	}
 }
 

@@ -351,17 +351,21 @@ func (m *Manager) rows(id string) []*row {
 // the stream then does not repeat them. obj nil says that the object is gone, unless
 // what was seen of it since the write was asked for is another one. Cause goes with the events.
 func (m *Manager) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause, asked time.Time) {
+	for _, s := range m.covering(ref) {
+		s.observe(ref, obj, cause, asked)
+	}
+}
+
+// covering are the streams of the kind that an object belongs to.
+func (m *Manager) covering(ref effect.Ref) (found []*stream) {
 	m.mu.Lock()
-	var found []*stream
+	defer m.mu.Unlock()
 	for key, s := range m.streams {
 		if key.apiVersion == ref.APIVersion && key.kind == ref.Kind && s.covers(ref) {
 			found = append(found, s)
 		}
 	}
-	m.mu.Unlock()
-	for _, s := range found {
-		s.observe(ref, obj, cause, asked)
-	}
+	return found
 }
 
 // Kick looks for kinds that are not served now, because CRDs have just been

@@ -8,15 +8,7 @@ import (
 // Whole returns an object as some watch that keeps whole objects shows it, or nil. It may have changed
 // since: a write for which it must not have needs its version.
 func (m *Manager) Whole(ref effect.Ref) map[string]any {
-	m.mu.Lock()
-	var found []*stream
-	for key, s := range m.streams {
-		if key.apiVersion == ref.APIVersion && key.kind == ref.Kind && s.covers(ref) {
-			found = append(found, s)
-		}
-	}
-	m.mu.Unlock()
-	for _, s := range found {
+	for _, s := range m.covering(ref) {
 		if obj := s.whole(objectKey{ref.Namespace, ref.Name}); obj != nil {
 			return obj
 		}
