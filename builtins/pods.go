@@ -119,11 +119,7 @@ func (c *call) samePod(ref effect.Ref, seen map[string]any) error {
 	return &NoAnswerError{"another Pod has its name by now, and one of the two has run the command; look whether it has to run again"}
 }
 
-func uidIn(obj map[string]any) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-	return uid
-}
+func uidIn(obj map[string]any) string { return effect.At[string](obj, "metadata", "uid") }
 
 // TooMuchOutput is the error about a command that writes more than it may.
 func TooMuchOutput(most int) error {
@@ -292,9 +288,7 @@ func containerOf(pod map[string]any, name string) (string, error) {
 		}
 	}
 	if name == "" {
-		metadata, _ := pod["metadata"].(map[string]any)
-		annotations, _ := metadata["annotations"].(map[string]any)
-		name, _ = annotations[defaultContainer].(string)
+		name = effect.At[string](pod, "metadata", "annotations", defaultContainer)
 	}
 	switch {
 	case name == "" && len(main) == 1:

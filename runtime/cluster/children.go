@@ -225,10 +225,7 @@ func (a *applied) owns(in, key string) bool {
 }
 
 func labelOf(obj map[string]any) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	label, _ := labels[reconcile.ControllerLabel].(string)
-	return label
+	return effect.At[string](obj, "metadata", "labels", reconcile.ControllerLabel)
 }
 
 // fixed tells that the API server has refused the change of a field that cannot be changed. It has no
@@ -279,8 +276,7 @@ func Written(seal *effect.Seal, live map[string]any, manager string) (made, sign
 
 // Takers returns the other managers of an object, without those that write its status only.
 func Takers(live map[string]any, manager string) (out []string) {
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
+	entries := effect.At[[]any](live, "metadata", "managedFields")
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		if by, _ := entry["manager"].(string); by != manager && by != "" && entry["subresource"] != "status" {

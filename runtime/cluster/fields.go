@@ -125,8 +125,7 @@ func writersOf(live map[string]any) map[string][]string {
 
 // othersClash says whether a manager, but for these, has a field of want with another value.
 func othersClash(want, live map[string]any, but []string) bool {
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
+	entries := effect.At[[]any](live, "metadata", "managedFields")
 	return slices.ContainsFunc(entries, func(e any) bool {
 		entry, _ := e.(map[string]any)
 		by, _ := entry["manager"].(string)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -17,8 +18,7 @@ import (
 // `spec.hard.pods as "20", not 20`. Values of Secrets are not in them.
 func OtherForms(want, live map[string]any, manager string) []string {
 	f := forms{secret: want["kind"] == "Secret" && want["apiVersion"] == "v1"}
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
+	entries := effect.At[[]any](live, "metadata", "managedFields")
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		if fields, is := entry["fieldsV1"].(map[string]any); is && entry["manager"] == manager && entry["subresource"] == nil {

@@ -133,10 +133,7 @@ func (k *Kept) Instance() string { return k.o.Instance }
 
 // KeptModule is the module whose data a Secret holds.
 func KeptModule(secret map[string]any) string {
-	meta, _ := secret["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	module, _ := labels[KeptLabel].(string)
-	return module
+	return effect.At[string](secret, "metadata", "labels", KeptLabel)
 }
 
 // Read returns what these Secrets hold, by module and key, as [Kept.Load] does; it may be

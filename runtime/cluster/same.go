@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 )
@@ -51,8 +52,7 @@ type applied struct {
 // appliedFields is what manager has applied to an object, or to a subresource of it, nil when that is not
 // known for sure.
 func appliedFields(live map[string]any, manager, subresource string) *applied {
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
+	entries := effect.At[[]any](live, "metadata", "managedFields")
 	var out *applied
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)

@@ -38,8 +38,7 @@ func (k SecretKey) Read(ctx context.Context) (key []byte, notes map[string]any, 
 		if meta["name"] != k.Ref().Name {
 			return nil
 		}
-		data, _ := obj["data"].(map[string]any)
-		text, _ := data["key"].(string)
+		text := effect.At[string](obj, "data", "key")
 		key, _ = base64.StdEncoding.DecodeString(text)
 		key = append([]byte{}, key...)
 		notes, _ = meta["annotations"].(map[string]any)

@@ -134,17 +134,10 @@ func (k setMarks) claims(ref effect.Ref, live map[string]any, uid string) bool {
 }
 
 func textOf(obj map[string]any, in, key string) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	texts, _ := metadata[in].(map[string]any)
-	text, _ := texts[key].(string)
-	return text
+	return effect.At[string](obj, "metadata", in, key)
 }
 
-func uidOf(obj map[string]any) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-	return uid
-}
+func uidOf(obj map[string]any) string { return effect.At[string](obj, "metadata", "uid") }
 
 // slim is what a write of a member asks of an object that carries the label, without the
 // object's content.

@@ -76,8 +76,7 @@ func (w *Writer) readRecords(ctx context.Context) error {
 }
 
 func decodeRecord(obj map[string]any, key string, into any) error {
-	data, _ := obj["data"].(map[string]any)
-	text, _ := data[key].(string)
+	text := effect.At[string](obj, "data", key)
 	value, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
 		err = json.Unmarshal(value, into)
@@ -192,9 +191,7 @@ func managerOf(of string) string {
 }
 
 func annotationsOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations
+	return effect.At[map[string]any](obj, "metadata", "annotations")
 }
 
 // brokenOld says which record of an earlier version cannot be read.

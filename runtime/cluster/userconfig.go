@@ -62,8 +62,7 @@ func configWrite(wr effect.Write, live map[string]any) (*effect.Write, error) {
 		}
 		return next, nil
 	}
-	metadata, _ := live["metadata"].(map[string]any)
-	version, _ := metadata["resourceVersion"].(string)
+	version := effect.At[string](live, "metadata", "resourceVersion")
 	next.Unchanged = &effect.Unchanged{ResourceVersion: version, UID: uidOf(live)}
 	if c.Object {
 		spec, _ := live["spec"].(map[string]any)

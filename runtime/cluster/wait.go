@@ -38,8 +38,7 @@ func (w *Writer) gone(ctx context.Context, wr effect.Write, uid string) error {
 
 // heldBy names the finalizers of an object.
 func heldBy(obj map[string]any) string {
-	metadata, _ := obj["metadata"].(map[string]any)
-	finalizers, _ := metadata["finalizers"].([]any)
+	finalizers := effect.At[[]any](obj, "metadata", "finalizers")
 	var names []string
 	for _, f := range finalizers {
 		if name, ok := f.(string); ok {

@@ -127,8 +127,7 @@ func HoldsToken(apiVersion, kind string, obj map[string]any) bool {
 	if apiVersion != "v1" || kind != "Secret" {
 		return false
 	}
-	metadata, _ := obj["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations := At[map[string]any](obj, "metadata", "annotations")
 	return obj["type"] == "kubernetes.io/service-account-token" || annotations[serviceAccount] != nil
 }
 

@@ -91,12 +91,20 @@ func (r Ref) Compare(other Ref) int {
 
 // RefOf names an object; what is not there stays empty.
 func RefOf(obj map[string]any) Ref {
-	meta, _ := obj["metadata"].(map[string]any)
-	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	return Ref{
-		APIVersion: text(obj, "apiVersion"), Kind: text(obj, "kind"),
-		Namespace: text(meta, "namespace"), Name: text(meta, "name"),
+		APIVersion: At[string](obj, "apiVersion"), Kind: At[string](obj, "kind"),
+		Namespace: At[string](obj, "metadata", "namespace"), Name: At[string](obj, "metadata", "name"),
 	}
+}
+
+// At is the value at a path of keys; the zero value, if there is none of that type.
+func At[T any](obj map[string]any, path ...string) (v T) {
+	last := len(path) - 1
+	for _, key := range path[:last] {
+		obj, _ = obj[key].(map[string]any)
+	}
+	v, _ = obj[path[last]].(T)
+	return v
 }
 
 // Write is one object write. Its fields are never changed once it is recorded.

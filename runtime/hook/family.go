@@ -50,8 +50,7 @@ func (d *decision) hears(live map[string]any) bool {
 
 // controllerOf is the controller whose child an object says that it is.
 func controllerOf(live map[string]any) string {
-	meta, _ := live["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
+	labels := effect.At[map[string]any](live, "metadata", "labels")
 	return text(labels, reconcile.ControllerLabel)
 }
 

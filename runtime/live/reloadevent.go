@@ -63,8 +63,7 @@ func (d *Driver) deployment(ctx context.Context) (ref effect.Ref, uid string) {
 	if err != nil || obj == nil {
 		return lease, ""
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	uid, _ = meta["uid"].(string)
+	uid = effect.At[string](obj, "metadata", "uid")
 	return ref, uid
 }
 

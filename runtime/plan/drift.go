@@ -258,8 +258,7 @@ func expires(obj map[string]any) bool {
 
 // once says that an object which is gone may have done its work.
 func once(obj map[string]any) bool {
-	spec, _ := obj["spec"].(map[string]any)
-	policy, _ := spec["restartPolicy"].(string)
+	policy := effect.At[string](obj, "spec", "restartPolicy")
 	return obj["kind"] == "Job" || obj["kind"] == "Pod" && policy != "" && policy != "Always"
 }
 

@@ -70,8 +70,7 @@ func own(obj map[string]any) bool {
 	if obj["type"] == "helm.sh/release.v1" {
 		return true
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
+	labels := effect.At[map[string]any](obj, "metadata", "labels")
 	_, is := labels[effect.InstanceLabel]
 	return is
 }

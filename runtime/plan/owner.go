@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -31,8 +32,7 @@ func ownership(obj map[string]any) owner {
 		names = append(names, filepath.Base(os.Args[0])) // as Helm does
 	}
 	var out owner
-	meta, _ := obj["metadata"].(map[string]any)
-	entries, _ := meta["managedFields"].([]any)
+	entries := effect.At[[]any](obj, "metadata", "managedFields")
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		manager, _ := entry["manager"].(string)

@@ -52,8 +52,7 @@ type Held struct {
 
 // HeldIn returns the marks of an object, by name. Anybody may have written them.
 func HeldIn(obj map[string]any) (out []Held) {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
+	annotations := effect.At[map[string]any](obj, "metadata", "annotations")
 	for name, v := range annotations {
 		if !strings.HasPrefix(name, FieldsPrefix) { // those of each child are looked through at each run
 			continue

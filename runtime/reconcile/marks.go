@@ -116,8 +116,7 @@ var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotati
 
 // ParentOf returns the key and the uid of the parent that an object says it has, "" for none.
 func ParentOf(obj map[string]any) (key, uid string) {
-	meta, _ := obj["metadata"].(map[string]any)
-	given, _ := meta["annotations"].(map[string]any)
+	given := effect.At[map[string]any](obj, "metadata", "annotations")
 	key, _ = given[ParentAnnotation].(string)
 	uid, _ = given[ParentUIDAnnotation].(string)
 	return key, uid

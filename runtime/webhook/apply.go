@@ -165,10 +165,7 @@ func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]a
 }
 
 func labelOf(obj map[string]any, name string) string {
-	meta, _ := obj["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	label, _ := labels[name].(string)
-	return label
+	return effect.At[string](obj, "metadata", "labels", name)
 }
 
 // trusting puts a bundle into copies of webhooks.

@@ -162,8 +162,7 @@ func (s *server) sealed(review *builtins.Review, obj map[string]any) map[string]
 		return obj
 	}
 	out := object.CopyPlain(obj).(map[string]any)
-	metadata, _ := out["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations := effect.At[map[string]any](out, "metadata", "annotations")
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	for _, field := range []string{"data", "binaryData", "stringData"} {
 		delete(out, field)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -132,8 +133,7 @@ func (m *Manager) outdated() bool {
 	}
 	for _, v := range m.watches.Snapshot(watchDefinitions) {
 		obj := v.(*object.Object).Map()
-		conversion, _ := obj["conversion"].(map[string]any)
-		webhook, _ := conversion["webhook"].(map[string]any)
+		webhook := effect.At[map[string]any](obj, "conversion", "webhook")
 		if obj["instance"] == m.o.Instance && other(webhook["clientConfig"]) {
 			return true
 		}

@@ -139,8 +139,7 @@ func (v *secretStore) get(ctx context.Context) (map[string][]byte, string, error
 		// A value that is no base64 is as if it were not there.
 		out[key], _ = base64.StdEncoding.DecodeString(text)
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	version, _ := meta["resourceVersion"].(string)
+	version := effect.At[string](obj, "metadata", "resourceVersion")
 	return out, version, nil
 }
 
