@@ -110,7 +110,7 @@ var decodes = []attack{
 	hook("json-dicts", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 900000 + \"0]\"))", "of memory, the limit of one run"),
 	hook("json-dicts-kept", "all = []\n    for i in range(1000):\n        all.append(json.decode(\"[\" + \"{},\" * 90000 + \"0]\"))", "of memory, the limit of one run"),
 	hook("json-values", "json.decode(\"[\" + \"1.5,\" * 3900000 + \"0]\")", "of memory, the limit of one run"),
-	hook("json-keys", "json.decode(\"{\" + \",\".join(['\"k%d\":1' % i for i in range(2000000)]) + \"}\")", "of memory, the limit of one run"),
+	hook("json-keys", "json.decode(\"{\" + \",\".join(['\"k%d\":1' % i for i in range(2000000)]) + \"}\")", "of memory, the limit of one run", "join: the result would have more than"),
 	hook("yaml-values", "all = []\n    for i in range(1000):\n        all.append(yaml.decode(\"- a\\n\" * 190000))", "of memory, the limit of one run"),
 	decodesEach("decode-values", "json.decode(\"[\" + \"1.5,\" * 3900000 + \"0]\")"),
 	decodesEach("decode-fewer", "json.decode(\"[\" + \"1.5,\" * 2500000 + \"0]\")"),
