@@ -141,7 +141,7 @@ type Write struct {
 	Children []Write `json:"children,omitempty"`
 	// Manager is the field manager of fields, which is that of the parent: those of the hook own children.
 	Manager string `json:"manager,omitempty"`
-	// OneMore is the id of the controller of which one more parent comes to have fields of the object; else "".
+	// OneMore is the id of the controller whose next parent comes to have fields of the object; else "".
 	OneMore string `json:"oneMore,omitempty"`
 	// Adopt has an apply of a child take over an object that is there, unless it belongs to somebody else.
 	Adopt bool `json:"adopt,omitempty"`

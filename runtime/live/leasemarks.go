@@ -220,8 +220,8 @@ func (m *Marks) carry() string {
 	return string(text)
 }
 
-// before is the order of marks of which the Lease has no room for all: what has been counted comes first, all else
-// in an order that differs from one process to the next, so that none stays hidden behind others.
+// before orders marks where the Lease has no room for all: first come those that count already, then all others in an
+// order that differs from one process to the next, so that none stays hidden behind others.
 func (m *Marks) before(a, b string) int {
 	place := func(mark string) uint64 {
 		h := fnv.New64a()
