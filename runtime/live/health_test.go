@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,12 +32,13 @@ func TestHooksThatFailAreShownInTheCluster(t *testing.T) {
 			func(binding string) *builtins.Request {
 				return &builtins.Request{Binding: binding, To: "example.com/v2", Objects: []map[string]any{{"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": map[string]any{"name": "a"}}}}
 			}},
-		"schedule":      {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [schedule("* * * * *")])`, nil},
-		"startup":       {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [startup()], allow_failure = True)`, nil},
-		"watch":         {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [k8s.watch("v1", "ConfigMap", name = "all", gate = False)])`, nil},
-		"for_each":      {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [k8s.watch("v1", "ConfigMap", name = "all")], for_each = "all")`, nil},
-		"after_helm":    {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [after_helm()])`, nil},
-		"a global hook": {"global/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [schedule("* * * * *")])`, nil},
+		"schedule":       {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [schedule("* * * * *")])`, nil},
+		"startup":        {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [startup()], allow_failure = True)`, nil},
+		"watch":          {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [k8s.watch("v1", "ConfigMap", name = "all", gate = False)])`, nil},
+		"for_each":       {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [k8s.watch("v1", "ConfigMap", name = "all")], for_each = "all")`, nil},
+		"after_helm":     {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [after_helm()])`, nil},
+		"not registered": {"web/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [k8s.validate("v1", "Pod", failure_policy = "fail")])`, nil},
+		"a global hook":  {"global/hooks/a.star", fmt.Sprintf(fails, "ctx") + `hook(f, on = [schedule("* * * * *")])`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,6 +54,9 @@ func TestHooksThatFailAreShownInTheCluster(t *testing.T) {
 				synctest.Wait()
 				id := strings.TrimSuffix(strings.Replace(c.path, "/hooks/", "/", 1), ".star")
 				hooks := f.driver.generation.Load().Modules["web"].Hooks
+				if name == "not registered" {
+					f.driver.registered(hooks[0].ID, errors.New("broken as asked"))
+				}
 				if c.ask != nil {
 					h := hooks[0]
 					ask := func(n int) {

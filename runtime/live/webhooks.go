@@ -43,7 +43,7 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 		CheckModule: checkModule,
 		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
 		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
-		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Converts: d.convertsOrNot, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
+		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Registered: d.registered, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log, Grace: goneFor,
 	})
 	if err != nil {
@@ -53,9 +53,10 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	return nil
 }
 
-// convertsOrNot has people see why a hook does not convert its definition.
-func (d *Driver) convertsOrNot(hook string, err error) {
-	d.heard(d.generation.Load().Hook(hook), err, true)
+// registered shows people why the API server does not ask a hook. Conversions are asked while a module is off, too.
+func (d *Driver) registered(hook string, err error) {
+	h := d.generation.Load().Hook(hook)
+	d.heard(h, err, h != nil && slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Convert != nil }))
 }
 
 // tellOfTakeover makes an Event at a definition for its converter so far.

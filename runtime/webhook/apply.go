@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -38,6 +39,7 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 			failed = append(failed, err)
 		}
 	}
+	registered := map[string]error{}
 	put := func(obj map[string]any) (err error) {
 		ref := refOf(obj["kind"].(string), obj)
 		if !holds(live[ref], obj) {
@@ -63,14 +65,14 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 			}
 			continue
 		}
-		if err != nil {
-			try(about, err)
-			continue
+		var obj map[string]any
+		if err == nil {
+			obj, err = s.admission(b.hook, b.binding, resource, b.labels)
 		}
-		obj, err := s.admission(b.hook, b.binding, resource, b.labels)
 		if err == nil {
 			err = put(obj)
 		}
+		registered[b.hook.ID] = cmp.Or(registered[b.hook.ID], err)
 		try(about, err)
 	}
 	away := m.away
@@ -79,12 +81,31 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		try(ref.String(), m.unwanted(ctx, ref, obj, w, away))
 	}
 	for _, c := range m.conversions(ctx, w, s) {
-		if _, failed := m.known[c.definition]; failed != (c.err != nil) {
-			m.o.Converts(c.hook, c.err)
-		}
+		registered[c.hook] = cmp.Or(registered[c.hook], c.err)
 		try(c.definition, c.err)
 	}
+	for hook := range m.unregistered {
+		registered[hook] = registered[hook] // nil if the hook has no binding any more
+	}
+	m.account(registered)
 	return waiting, errors.Join(failed...)
+}
+
+// account tells of each hook, once, why it is not registered, and then that it is. An API server in trouble is news of a
+// hook at the third try.
+func (m *Manager) account(registered map[string]error) {
+	for hook, err := range registered {
+		was, failed := m.unregistered[hook]
+		switch {
+		case cluster.InTrouble(err) && m.attempt < 2:
+		case err == nil && failed:
+			delete(m.unregistered, hook)
+			m.o.Registered(hook, nil)
+		case err != nil && was != err.Error():
+			m.unregistered[hook] = err.Error()
+			m.o.Registered(hook, err)
+		}
+	}
 }
 
 // refOf names an object of a kind.

@@ -21,7 +21,7 @@ import (
 )
 
 // Options configures a [Manager]. All fields but Always, CertDir, ClientCA, CheckModule, Unreachable,
-// Converts, TookOver, Expires, Leader, Serving and Now are required.
+// Registered, TookOver, Expires, Leader, Serving and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -52,8 +52,8 @@ type Options struct {
 	// Leader is where the process that leads listens, HOST:PORT: it is asked what no hook of this process answers.
 	// "": that is this process, or the address is not known. Nil: nobody is asked.
 	Leader func() string
-	// Converts is told, once, why a hook does not convert its definition, and then, with nil, that it does.
-	Converts func(hook string, err error)
+	// Registered is told, once, why the API server does not ask a hook, and then, with nil, that it does.
+	Registered func(hook string, err error)
 	// TookOver is told of a definition that somebody else has converted before, and who.
 	TookOver func(definition effect.Ref, from string)
 	// Grace is how long a module must be gone from the tree before what it has registered goes.
@@ -90,7 +90,7 @@ type Manager struct {
 	// keeps: registrations of hooks that the tree lacks stay, see [Manager.TakeAway].
 	keeps  bool
 	synced map[string]bool // watches
-	broken map[string]string
+	broken map[string]error
 
 	// The fields below belong to the goroutine of Run.
 	listens   bool // with a certificate or without
@@ -102,8 +102,10 @@ type Manager struct {
 	certs     certificates
 	published []byte // the bundle that all objects have
 	known     map[string]string
-	attempt   int
-	away      map[string]time.Time // modules that are not in the tree, with when they go
+	// unregistered are the hooks that could not be registered, with the reason that was told.
+	unregistered map[string]string
+	attempt      int
+	away         map[string]time.Time // modules that are not in the tree, with when they go
 }
 
 const (
@@ -125,8 +127,8 @@ func New(o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Converts == nil {
-		o.Converts = func(string, error) {}
+	if o.Registered == nil {
+		o.Registered = func(string, error) {}
 	}
 	if o.TookOver == nil {
 		o.TookOver = func(effect.Ref, string) {}
@@ -136,7 +138,8 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
-		served: map[string][]*generation.Hook{}, waits: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]string{}, known: map[string]string{},
+		served: map[string][]*generation.Hook{}, waits: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]error{}, known: map[string]string{},
+		unregistered: map[string]string{},
 	}
 	m.server.checkModule, m.server.lacks = o.CheckModule, m.Wake
 	if names := o.Reach.names(o.Namespace); o.Leader != nil && len(names) > 0 {
@@ -230,13 +233,12 @@ func (s sink) Failed(id string, err error, _ bool) {
 		delete(s.m.broken, id)
 		return
 	}
-	if s.m.broken[id] != err.Error() {
-		s.m.broken[id] = err.Error()
-		if id == watchDefinitions { // each conversion tells of it
-			s.m.Wake()
-			return
+	if was := s.m.broken[id]; was == nil || was.Error() != err.Error() {
+		s.m.broken[id] = err
+		if id != watchDefinitions { // each conversion tells of it
+			s.m.o.Log.Error().Msg("webhooks: " + err.Error())
 		}
-		s.m.o.Log.Error().Msg("webhooks: " + err.Error())
+		s.m.Wake()
 	}
 }
 
@@ -345,11 +347,18 @@ func (m *Manager) step(ctx context.Context) time.Time {
 	if len(want.all) > 0 || want.converting || m.o.Always || m.running {
 		m.server.setRoutes(want.routes)
 		if err := m.serve(ctx, now); m.tell("serve", err) != nil {
+			if !m.running {
+				m.account(want.because(err))
+			}
 			return m.again(now)
 		}
 	}
 	m.ready.Store(true)
 	if !want.synced { // a watch wakes us
+		if want.unseen != nil {
+			m.account(want.because(want.unseen))
+			return m.again(now)
+		}
 		return m.certificatesDue(now)
 	}
 	waiting, err := m.reconcile(ctx, want)

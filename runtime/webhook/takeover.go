@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -50,8 +49,8 @@ func (m *Manager) conversions(ctx context.Context, w want, s shape) (out []seen)
 		switch has := live[name]; {
 		case has != nil && (served[name] || has["instance"] == m.o.Instance):
 			out = append(out, seen{kindDefinition + " " + name, b.hook.ID, m.convert(ctx, b, s, has)})
-		case has == nil && served[name] && broken != "": // else a watch wakes us when it comes
-			out = append(out, seen{kindDefinition + " " + name, b.hook.ID, errors.New(broken)})
+		case has == nil && served[name] && broken != nil: // else a watch wakes us when it comes
+			out = append(out, seen{kindDefinition + " " + name, b.hook.ID, broken})
 		}
 	}
 	return out

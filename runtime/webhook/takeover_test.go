@@ -31,7 +31,7 @@ func TestAForeignConversion(t *testing.T) {
 			told := make(chan error, 10)
 			taken := make(chan string, 10)
 			tells := func(o *Options) {
-				o.Converts = func(_ string, err error) { told <- err }
+				o.Registered = func(_ string, err error) { told <- err }
 				o.TookOver = func(_ effect.Ref, from string) { taken <- from }
 			}
 

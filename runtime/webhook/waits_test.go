@@ -73,7 +73,7 @@ hook(on = [k8s.convert("lamps.example.com.x", {("v1", "v2"): up, ("v2", "v1"): u
 					var mu sync.Mutex
 					var said error
 					next.run(func(o *Options) {
-						o.Converts = func(hook string, err error) { mu.Lock(); defer mu.Unlock(); said = err }
+						o.Registered = func(hook string, err error) { mu.Lock(); defer mu.Unlock(); said = err }
 					})
 					next.serve("web", true)
 					next.serve("lamp", true)
@@ -157,4 +157,33 @@ func TestWhatAHookThatWaitsHasRegisteredStays(t *testing.T) {
 	}
 	next.manager.Serve(web, a, nil)
 	next.eventually("it is known that the other does not answer", next.hasNames(nameA))
+}
+
+// A hook that cannot be registered is told of, once, also while it cannot be seen what is registered; so is the end of that.
+func TestWhyAHookIsNotAsked(t *testing.T) {
+	for _, verbs := range [][]string{{"watch", "list"}, {"patch"}} {
+		t.Run(verbs[0], func(t *testing.T) {
+			w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+			deny := func(code int) {
+				for _, verb := range verbs {
+					w.api.Deny(verb+" validatingwebhookconfigurations", code)
+				}
+			}
+			deny(http.StatusForbidden)
+			told := make(chan string, 100)
+			w.run(func(o *Options) { o.Registered = func(hook string, err error) { told <- fmt.Sprint(hook, ": ", err) } })
+			w.serve("web", true)
+			first := <-told
+			if !strings.Contains(first, "web/") || !strings.Contains(first, "not allowed to ") {
+				t.Errorf("it is told %q", first)
+			}
+			deny(0)
+			for last := first; !strings.HasSuffix(last, "<nil>"); {
+				if last = <-told; last == first {
+					t.Errorf("it is told again: %s", last)
+				}
+			}
+			w.stop()
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/starling-operator/starling/builtins"
@@ -48,6 +49,8 @@ type want struct {
 	gen *generation.Generation
 	// synced: it is known what is registered.
 	synced bool
+	// unseen is why it is not known, if a watch has said so.
+	unseen error
 	// all are the bindings that must be registered now, names the objects that they are registered by, those of
 	// hooks that wait, too.
 	all   []bound
@@ -64,11 +67,22 @@ type want struct {
 	routes map[string]route
 }
 
+// because says of each hook to be registered why it is not, unless err is nil.
+func (w want) because(err error) map[string]error {
+	out := map[string]error{}
+	for _, b := range w.all {
+		if err != nil {
+			out[b.hook.ID] = err
+		}
+	}
+	return out
+}
+
 func (m *Manager) wanted() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := want{gen: m.gen.Load(), synced: m.synced[watchValidating] && m.synced[watchMutating], decided: map[string]bool{}, routes: map[string]route{},
-		keeps: m.keeps, owns: map[string]bool{}, names: map[effect.Ref]bool{}}
+		unseen: cmp.Or(m.broken[watchValidating], m.broken[watchMutating]), keeps: m.keeps, owns: map[string]bool{}, names: map[effect.Ref]bool{}}
 	for _, b := range bindingsOf(w.gen) {
 		w.owns[objectName(m.o.Instance, b.hook, b.binding)] = true
 		if b.binding.Convert != nil {
