@@ -151,6 +151,11 @@ func (c *call) httpRequest(method string) (effect.Request, error) {
 	if r.Headers, err = httpHeaders(c.arg("headers")); err != nil {
 		return r, fmt.Errorf("headers: %w", err)
 	}
+	for name := range r.Headers {
+		if slices.Contains(ownHeaders[:], name) || strings.HasPrefix(name, "Proxy-") {
+			return r, fmt.Errorf("headers: %s is set by Starling; leave it out", name)
+		}
+	}
 	if c.arg("ca") != nil {
 		r.CA = c.text("ca")
 		if _, err := parseCerts(r.CA); err != nil {
@@ -199,7 +204,7 @@ func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 // ownHeaders are those that follow from the request, and would be wrong if set.
 var ownHeaders = [...]string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Expect", "Accept-Encoding"}
 
-// httpHeaders reads headers=. Errors name headers, and never show what they hold.
+// httpHeaders reads headers=, each a text: several lines of one name are a text with commas. Errors name headers, and never show what they hold.
 func httpHeaders(v starlark.Value) (map[string]string, error) {
 	m, ok := v.(starlark.IterableMapping)
 	if !ok {
@@ -218,8 +223,6 @@ func httpHeaders(v starlark.Value) (map[string]string, error) {
 		}
 		_, twice := out[name]
 		switch {
-		case slices.Contains(ownHeaders[:], name) || strings.HasPrefix(name, "Proxy-"):
-			return nil, fmt.Errorf("%s is set by Starling; leave it out", name)
 		case twice:
 			return nil, fmt.Errorf("%s is given twice", name)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):

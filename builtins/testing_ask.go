@@ -55,7 +55,7 @@ func testAskSpecs() []Spec {
 		spec("request", "the answer: .status, .body (text) and .json", "Sends an HTTP request to a hook of http.receive, as its port hands it on. Signatures are not looked at.", callTestRequest,
 			Param{Name: "path", Type: TypeString, Doc: "The path of the hook."},
 			Param{Name: "body", Type: TypeAny, Default: `""`, Doc: "A text, or data that is sent as JSON."},
-			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name. Those that hold secrets do not reach the hook: Authorization, Proxy-Authorization, Cookie, X-Gitlab-Token."},
+			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name, each a text or a secret. Those that hold secrets do not reach the hook: Authorization, Proxy-Authorization, Cookie, X-Gitlab-Token."},
 			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
 		spec("http", "", "Has a function answer the requests of http.get, http.request and http.gather to a host, one after the other. Messages of http.send get no answer in a test: t.sent() has them.", callTestHTTP,
 			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
@@ -183,13 +183,9 @@ func callTestConvert(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestRequest(c *call, t *Test) (starlark.Value, error) {
-	headers := map[string]string{}
-	if given, err := c.plainDict("headers"); err != nil {
-		return nil, err
-	} else {
-		for k, v := range given {
-			headers[k] = fmt.Sprint(v)
-		}
+	headers, err := httpHeaders(c.arg("headers"))
+	if err != nil {
+		return nil, fmt.Errorf("headers: %w", err)
 	}
 	body, err := bodyText(c.argOr("body", starlark.String("")))
 	if err != nil {

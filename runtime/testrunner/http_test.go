@@ -2,6 +2,7 @@ package testrunner
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ def test_sends(t):
 
 // A request of a test reaches its hook as one from the port of http.receive does.
 func TestRequestsComeAsFromThePort(t *testing.T) {
-	runTree(t, 0, map[string]string{
+	tree := map[string]string{
 		"web/module.star": "module(enabled = True)",
 		"web/hooks/a.star": `
 def got(ctx):
@@ -79,12 +80,27 @@ def test_a(t):
     got = t.request("/a?b=c", "1", headers = secrets | {"X-Hub-Signature-256": "sha256=abc", "X-GitHub-Event": "push"})
     t.expect(got.json).equals({"headers": ["x-github-event", "x-hub-signature-256"], "query": {"b": "c"}, "path": "/a"})
     t.expect([t.request("/a", "12345678901").status, t.request("/a", method = "GET").status]).equals([413, 405])
+
+def test_no_texts(t):
+    t.start()
+    t.request("/a", headers = HEADERS)
 `,
-	}, func(f File) {
-		if got := f.Tests[0]; got.Err != nil {
-			t.Errorf("got %v", got.Err)
-		}
-	})
+	}
+	for headers, want := range map[string]string{
+		`{"X-Event": ["a", "b"]}`:          "t.request: headers: X-Event: got list, want string, bytes or secret",
+		`{"x-event": 3}`:                   "t.request: headers: X-Event: got int, want string, bytes or secret",
+		`{"x-event": "a\r\nX-Other: b"}`:   "t.request: headers: X-Event: a header holds no line ends or other control characters",
+		`{"x-event": "a", "X-Event": "b"}`: "t.request: headers: X-Event is given twice",
+		`{"x event": "a"}`:                 `t.request: headers: "x event" is no name of a header`,
+	} {
+		given := maps.Clone(tree)
+		given["web/hooks/a_test.star"] = strings.Replace(tree["web/hooks/a_test.star"], "HEADERS", headers, 1)
+		runTree(t, 0, given, func(f File) {
+			if got := f.Tests; got[0].Err != nil || got[1].Err == nil || !strings.Contains(got[1].Err.Error(), want) {
+				t.Errorf("%s: got %v and %v, want %s", headers, got[0].Err, got[1].Err, want)
+			}
+		})
+	}
 }
 
 // A hook that polls, and comes to the status that is there, writes nothing: its watch shows that.
