@@ -58,7 +58,7 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 		spec, _ := names[name]["spec"].(map[string]any)
 		what, conversion := "conversion strategy None", any(map[string]any{"strategy": "None"})
 		switch was := map[string]any(nil); {
-		case ofOthers(spec["conversion"]): // who have written it since
+		case ofOthers(names[name]): // who have written it since
 			what, conversion = "converted by others already", spec["conversion"]
 		case json.Unmarshal([]byte(before), &was) == nil && was != nil:
 			what, conversion = "converted as before", was
@@ -82,8 +82,8 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 	return errors.Join(errs...)
 }
 
-// converted are the definitions that an instance converts, by name: of each its annotations and its conversion. They
-// are read one by one: definitions are large.
+// converted are the definitions that an instance converts, by name: of each its annotations, who has written it, and its
+// conversion. They are read one by one: definitions are large.
 func converted(ctx context.Context, client *cluster.Client, instance string) (map[string]map[string]any, error) {
 	mapping := cluster.Mapping{GVR: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: kindDefinition}
 	found := map[string]map[string]any{}
@@ -91,7 +91,7 @@ func converted(ctx context.Context, client *cluster.Client, instance string) (ma
 		meta, _ := obj["metadata"].(map[string]any)
 		spec, _ := obj["spec"].(map[string]any)
 		if name, _ := meta["name"].(string); annotationsOf(obj)[annotationConversion] == instance {
-			found[name] = map[string]any{"metadata": map[string]any{"annotations": meta["annotations"]}, "spec": map[string]any{"conversion": spec["conversion"]}}
+			found[name] = map[string]any{"metadata": map[string]any{"annotations": meta["annotations"], "managedFields": meta["managedFields"]}, "spec": map[string]any{"conversion": spec["conversion"]}}
 		}
 		return nil
 	})
@@ -104,14 +104,30 @@ func annotationsOf(obj map[string]any) map[string]any {
 	return annotations
 }
 
-// ofOthers says whether somebody else converts. [Manager.owner] knows our Service and URL, too.
-func ofOthers(conversion any) bool {
-	is, _ := conversion.(map[string]any)
-	webhook, _ := is["webhook"].(map[string]any)
-	client, _ := webhook["clientConfig"].(map[string]any)
-	at, _ := client["url"].(string)
-	if service, is := client["service"].(map[string]any); is {
-		at, _ = service["path"].(string)
+// ofOthers says whether somebody else converts a definition: at a path that is not ours, or where they have written
+// since we did. A definition that does not say who has written our mark, as after a restore, has the path to go by.
+func ofOthers(definition map[string]any) bool {
+	conversion := effect.At[map[string]any](definition, "spec", "conversion")
+	client := effect.At[map[string]any](conversion, "webhook", "clientConfig")
+	at := effect.At[string](client, "url") + effect.At[string](client, "service", "path")
+	marked, wrote := false, false
+	for _, e := range effect.At[[]any](definition, "metadata", "managedFields") {
+		if e, _ := e.(map[string]any); e["manager"] == fieldManager {
+			fields := effect.At[map[string]any](e, "fieldsV1")
+			marked = marked || effect.At[any](fields, "f:metadata", "f:annotations", "f:"+annotationConversion) != nil
+			wrote = wrote || holdsFields(effect.At[map[string]any](fields, "f:spec", "f:conversion", "f:webhook", "f:clientConfig"), client)
+		}
 	}
-	return is["strategy"] == "Webhook" && !strings.Contains(at, "/convert/")
+	return conversion["strategy"] == "Webhook" && (!strings.Contains(at, "/convert/") || marked && !wrote)
+}
+
+// holdsFields says whether fields are all of obj, but for the certificates, which others may put in.
+func holdsFields(fields, obj map[string]any) bool {
+	for key, v := range obj {
+		below, deep := v.(map[string]any)
+		if key != "caBundle" && (fields["f:"+key] == nil || deep && !holdsFields(effect.At[map[string]any](fields, "f:"+key), below)) {
+			return false
+		}
+	}
+	return true
 }

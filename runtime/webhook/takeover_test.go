@@ -20,8 +20,10 @@ func TestAForeignConversion(t *testing.T) {
 	own := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: lamps.example.com.x}\n" +
 		"spec: {group: example.com.x, names: {kind: Lamp, plural: lamps}, versions: [{name: v1}, {name: v2}]}\n"
 	for name, client := range map[string]map[string]any{
-		"a Service": {"service": map[string]any{"namespace": "theirs", "name": "lamps", "path": "/convert", "port": int64(443)}, "caBundle": "eA=="},
-		"a URL":     {"url": "https://lamps.example.com/convert", "caBundle": "eA=="},
+		"a Service":                       {"service": map[string]any{"namespace": "theirs", "name": "lamps", "path": "/convert", "port": int64(443)}, "caBundle": "eA=="},
+		"a URL":                           {"url": "https://lamps.example.com/convert", "caBundle": "eA=="},
+		"a Service with a path like ours": {"service": map[string]any{"namespace": "theirs", "name": "lamps", "path": "/convert/lamps", "port": int64(443)}, "caBundle": "eA=="},
+		"a URL with a path like ours":     {"url": "https://lamps.example.com/convert/lamps", "caBundle": "eA=="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs := map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": client, "conversionReviewVersions": []any{"v1"}}}
