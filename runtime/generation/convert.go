@@ -86,17 +86,20 @@ func (g *Generation) checkConversions() {
 	}
 }
 
-// Converts says whether a hook of the tree converts the CustomResourceDefinition of
-// this name.
-func (g *Generation) Converts(crd string) bool {
+// Converter is the hook that answers for the CustomResourceDefinition of this name, and its binding; nil: none does.
+func (g *Generation) Converter(crd string) (h *Hook, binding string) {
 	for _, m := range g.All() {
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
-				if b.Convert != nil && b.Convert.CRD == crd {
-					return true
+				if b.Converts() && b.Convert.CRD == crd {
+					return h, b.Name
 				}
 			}
 		}
 	}
-	return false
+	return nil, ""
 }
+
+// Converts says whether a hook of the tree converts the CustomResourceDefinition of
+// this name.
+func (g *Generation) Converts(crd string) bool { h, _ := g.Converter(crd); return h != nil }

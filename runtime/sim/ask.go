@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,18 +66,14 @@ func (w *World) review(ctx context.Context, h *generation.Hook, r *builtins.Requ
 	if err := w.settle(ctx); err != nil {
 		return builtins.Response{}, err
 	}
-	said := w.reviews[h.ID]
-	if said == nil {
-		return builtins.Response{}, fmt.Errorf("hook %s: module %s is not running: %w", h.ID, h.Module, engine.ErrNotReady)
-	}
 	w.asked++
-	run, err := said.Answer(record.Asked|w.asked, w.now, r)
+	run, err := w.answering(h, record.Asked|w.asked, r)
 	if err != nil {
 		return builtins.Response{}, err
 	}
 	done := w.carryOut(ctx, run).(engine.RunDone)
 	if done.Incomplete {
-		return builtins.Response{}, fmt.Errorf("hook %s: its snapshots are not complete: %w", h.ID, engine.ErrNotReady)
+		return builtins.Response{}, incomplete(h)
 	}
 	if done.Err != nil {
 		w.o.Log(h.Module, h.ID, builtins.LevelError, done.Err.Error()+" (the request failed)", nil)
@@ -86,16 +83,52 @@ func (w *World) review(ctx context.Context, h *generation.Hook, r *builtins.Requ
 	return done.Response, done.Err
 }
 
+// answering is the run in which a hook answers a review, as the engine has said last.
+func (w *World) answering(h *generation.Hook, id uint64, r *builtins.Request) (engine.RunHook, error) {
+	said := w.reviews[h.ID]
+	if said == nil {
+		return engine.RunHook{}, fmt.Errorf("hook %s: module %s is not running: %w", h.ID, h.Module, engine.ErrNotReady)
+	}
+	return said.Answer(id, w.now, r)
+}
+
+func incomplete(h *generation.Hook) error {
+	return fmt.Errorf("hook %s: its snapshots are not complete: %w", h.ID, engine.ErrNotReady)
+}
+
+// convert needs nothing of the cluster, and no engine unless the hook sees snapshots.
 func (w *World) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
 	if w.executor == nil {
 		return builtins.Response{}, errors.New("no starling runs here")
 	}
-	module := w.o.Generation.Modules[h.Module]
-	if module == nil {
-		module = w.o.Generation.Global
+	run := engine.RunHook{Hook: h, Module: cmp.Or(w.o.Generation.Modules[h.Module], w.o.Generation.Global), Attempt: 1, Now: w.now, Request: r}
+	if len(h.Binding(r.Binding).Convert.Snapshots) > 0 {
+		var err error
+		if run, err = w.answering(h, 0, r); err != nil {
+			return builtins.Response{}, err
+		}
 	}
-	done, _ := w.executor.RunHook(ctx, engine.RunHook{Hook: h, Module: module, Attempt: 1, Now: w.now, Request: r})
+	done, _ := w.executor.RunHook(ctx, run)
+	if done.Incomplete {
+		return builtins.Response{}, incomplete(h)
+	}
 	return done.Response, done.Err
+}
+
+// converted converts an object that somebody reads or writes, once a process has begun to keep its definition. The API
+// server asks in the middle of a call, so nothing else happens meanwhile, and nobody hears of a run.
+func (w *World) converted(crd string, obj map[string]any, to string) (map[string]any, error) {
+	h, binding := w.o.Generation.Converter(crd)
+	if h == nil || w.executor == nil {
+		return nil, nil
+	}
+	defer func(was bool) { w.asking = was }(w.asking)
+	w.asking = true
+	answer, err := w.convert(context.Background(), h, &builtins.Request{Binding: binding, Objects: []map[string]any{obj}, To: to})
+	if err != nil {
+		return nil, fmt.Errorf("starling: %w", err) // as in the answer of a process
+	}
+	return answer.Objects[0], nil
 }
 
 // AllHooks are the hooks of all modules, by their ids.

@@ -174,7 +174,9 @@ func New(o Options) (*World, error) {
 	w := &World{o: o, now: o.Now, Metrics: metrics.New()}
 	w.Listen(o.Log)
 	var err error
-	if w.store, err = newStore(store.Options{Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil || o.makeNamespaces}, o.Origin); err != nil {
+	if w.store, err = newStore(store.Options{
+		Builtins: o.Builtins, Now: w.Now, MakeNamespaces: o.Origin == nil || o.makeNamespaces, Convert: w.converted,
+	}, o.Origin); err != nil {
 		return nil, err
 	}
 	if o.Seed != 0 {

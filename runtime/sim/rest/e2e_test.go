@@ -71,7 +71,7 @@ func realWorld(t *testing.T, prefix string) parityWorld {
 	}
 	n := 0
 	return &transportWorld{
-		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute,
+		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute, converts: serveConversions(t),
 		spaces: func(t *testing.T) string {
 			n++
 			name := fmt.Sprintf("%s-%d-zz", prefix, n)

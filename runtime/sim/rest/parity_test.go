@@ -39,6 +39,8 @@ type parityWorld interface {
 	until(t *testing.T, path string, code int) int
 	// namespace makes one.
 	namespace(t *testing.T) string
+	// converter is where the API server has the lamps of converted_test.go converted, as a clientConfig.
+	converter() string
 }
 
 // parityCase is one case: requests with the answers that were recorded.
@@ -134,7 +136,9 @@ func runCase(t *testing.T, w parityWorld, c *parityCase, record bool) {
 	answers := make([][]byte, 0, len(c.steps))
 	for i := range c.steps {
 		s := &c.steps[i]
-		fill := func(text string) string { return filled(text, ns, answers) }
+		fill := func(text string) string {
+			return strings.ReplaceAll(filled(text, ns, answers), "{converter}", w.converter())
+		}
 		f := strings.Fields(s.request)
 		// Of the answer to POST! only the code counts: controllers change the rest.
 		// That to POST~ is compared without its message, which names Go types or
@@ -213,6 +217,7 @@ var (
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`too old resource version: \d+ \(\d+\)`), "too old resource version: RV (RV)"},
 		{regexp.MustCompile(`Too large resource version: (\d+), current: \d+`), "Too large resource version: $1, current: RV"},
+		{regexp.MustCompile(`decodable revision=\d+`), "decodable revision=RV"},
 		{regexp.MustCompile(`in record \(\d+\)`), "in record (RV)"},
 		{regexp.MustCompile(`10\.\d+\.\d+\.\d+`), "10.IP"},
 		{regexp.MustCompile(`gen-[bcdfghjklmnpqrstvwxz2456789]{5}`), "gen-NAME"},
@@ -332,7 +337,10 @@ type transportWorld struct {
 	spaces    func(t *testing.T) string
 	wait      func(t *testing.T, look func() bool)
 	patience  time.Duration
+	converts  string
 }
+
+func (w *transportWorld) converter() string { return w.converts }
 
 func (w *transportWorld) namespace(t *testing.T) string { return w.spaces(t) }
 

@@ -14,10 +14,10 @@ var namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespa
 
 // simulatedWorld answers the cases from a new store.
 func simulatedWorld() parityWorld {
-	s := store.New(store.Options{Builtins: store.NewBuiltins()})
+	s := store.New(store.Options{Builtins: store.NewBuiltins(), Convert: convertLamp})
 	n := 0
 	return &transportWorld{
-		transport: rest.New(rest.Options{Store: s}), host: "http://sim", patience: time.Minute,
+		transport: rest.New(rest.Options{Store: s}), host: "http://sim", patience: time.Minute, converts: "{url: https://nobody.example.com}",
 		spaces: func(t *testing.T) string {
 			n++
 			name := fmt.Sprintf("parity-%d-zz", n)

@@ -94,7 +94,7 @@ func (b *Builtins) add(f []string) {
 		converter = b.aggregator
 	}
 	k.typed = &typedKind{gvk: k.GVK(), scheme: b.scheme}
-	k.fieldManager = newManagers(k, converter, k.typed)
+	k.types = converter
 	b.kinds = append(b.kinds, k)
 	b.byResource[k.GVR()] = k
 	b.byKind[k.GVK()] = k

@@ -2,8 +2,13 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 )
@@ -41,8 +46,55 @@ func inForm(k *kind, obj map[string]any) map[string]any {
 	return made
 }
 
-// converted returns an object of a built-in kind with the apiVersion of another form, and
-// its fields. Unchanged parts are shared.
+// convert returns an object of a kind with another apiVersion, as the kind is converted. Parts may be shared.
+func (s *Store) convert(k *kind, obj map[string]any, to schema.GroupVersionKind) (map[string]any, error) {
+	if k.crd != nil && s.o.Convert != nil && s.over == nil {
+		out, err := s.o.Convert(k.crd.name, obj, to.GroupVersion().String())
+		if err != nil {
+			return nil, broken(fmt.Sprintf("conversion webhook for %s, Kind=%s failed: %v", obj["apiVersion"], to.Kind, err))
+		}
+		if out != nil {
+			return out, nil
+		}
+	}
+	return converted(obj, to), nil
+}
+
+// undecodable is the error of a stored object that cannot be converted, as writes show it.
+type undecodable struct{ error }
+
+// Unwrap gives the answer.
+func (u undecodable) Unwrap() error { return u.error }
+
+// corruptText names the object of an undecodable error as reads do.
+func corruptText(k *kind, under, key string, err error) (path, text string) {
+	path = fmt.Sprintf("%s/%s/%s/%s", under, k.Group, k.Plural, key)
+	return path, fmt.Sprintf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %v", path, err)
+}
+
+// corrupt is an error of a read of one object.
+func corrupt(k *kind, t Target, err error) error {
+	if !errors.As(err, new(undecodable)) {
+		return err
+	}
+	_, text := corruptText(k, "", keyOf(t.Namespace, t.Name), err)
+	return apierrors.NewInternalError(errors.New(text))
+}
+
+// unreadable is the error of a list with objects that cannot be converted.
+func unreadable(k *kind, causes []metav1.StatusCause) error {
+	message := fmt.Sprintf("failed to read one or more %s from the storage: %s", k.groupResource(), causes[0].Message)
+	if len(causes) > 1 {
+		message = fmt.Sprintf("%s (and %d more)", message, len(causes)-1)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError, Message: message,
+		Details: &metav1.StatusDetails{Group: k.Group, Kind: k.Plural, Name: "list", Causes: causes},
+	}}
+}
+
+// converted returns an object with another apiVersion and, of a built-in kind, the fields of
+// that form. Unchanged parts are shared.
 func converted(obj map[string]any, to schema.GroupVersionKind) map[string]any {
 	apiVersion, _ := obj["apiVersion"].(string)
 	from := schema.FromAPIVersionAndKind(apiVersion, to.Kind)

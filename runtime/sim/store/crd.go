@@ -177,7 +177,7 @@ func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *a
 			k.crd.storage = each.Name
 		}
 	}
-	k.fieldManager = newManagers(k, b.crdConverter(crd), nil)
+	k.types = b.crdConverter(crd)
 	return k, nil
 }
 
@@ -224,18 +224,21 @@ func (s *Store) crdChanged(before, after map[string]any) {
 		if v.Served {
 			s.kinds[k.GVR()] = k
 		}
-		if v.Storage && (before != nil || s.over == nil) { // a new one may be of a kind that was made up, see [Store.Serve]
+		if before != nil || s.over == nil { // a new one may be of a kind that was made up, see [Store.Serve]
 			s.readAgain(k)
 		}
 	}
 }
 
-// readAgain has the objects of a kind be what its new schema makes of them: the real
+// readAgain has the objects that are stored in a version be what its new schema makes of them: the real
 // server sets defaults and drops fields whenever it reads one. That is no change.
 func (s *Store) readAgain(k *kind) {
 	t := s.table(k.groupResource())
 	for _, key := range t.keys {
 		before := t.objects[key]
+		if before["apiVersion"] != k.APIVersion() {
+			continue
+		}
 		t.objects[key] = asDefined(k, before)
 		if known := s.knownIn(k); known[key] != nil && versionOf(known[key]) == versionOf(before) {
 			known[key] = t.objects[key]

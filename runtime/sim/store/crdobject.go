@@ -21,9 +21,23 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// decodeCustom prunes an object of a CRD and sets its defaults, in place. It says
-// which fields are not known. Nulls that the schema does not allow go, but for those of an apply, which is refused for them.
+// decodeCustom prunes an object of a CRD and sets its defaults, in place. It says which fields are not known.
 func decodeCustom(v *crdVersion, obj map[string]any, applied bool) (unknown []string, err error) {
+	if unknown, err = coerce(v, obj, applied); err != nil {
+		return nil, err
+	}
+	if v != nil {
+		defaulting.Default(obj, v.structural)
+	}
+	for i := range unknown {
+		unknown[i] = fmt.Sprintf("unknown field %q", unknown[i])
+	}
+	return unknown, nil
+}
+
+// coerce takes out of an object of a CRD, in place, what its schema does not know, and names that. Nulls that the schema
+// does not allow go, but for those of an apply, which is refused for them.
+func coerce(v *crdVersion, obj map[string]any, applied bool) (unknown []string, err error) {
 	apiVersion, kind := obj["apiVersion"], obj["kind"]
 	meta, found, fields, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
@@ -48,12 +62,6 @@ func decodeCustom(v *crdVersion, obj map[string]any, applied bool) (unknown []st
 		if err := objectmeta.SetObjectMeta(obj, meta); err != nil {
 			return nil, err
 		}
-	}
-	if v != nil {
-		defaulting.Default(obj, v.structural)
-	}
-	for i := range unknown {
-		unknown[i] = fmt.Sprintf("unknown field %q", unknown[i])
 	}
 	return unknown, nil
 }

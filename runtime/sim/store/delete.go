@@ -52,7 +52,10 @@ func (s *Store) Delete(t Target, o DeleteOptions) (Deleted, error) {
 }
 
 func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
-	obj := inVersion(k, s.stored(k, t))
+	obj, err := s.inVersion(k, s.stored(k, t))
+	if err != nil {
+		return Deleted{}, corrupt(k, t, err)
+	}
 	if obj == nil {
 		return Deleted{}, notFound(k, t.Name)
 	}
@@ -87,7 +90,7 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 	key := keyOf(t.Namespace, t.Name)
 	if len(finalizers) == 0 && !s.held(k, obj) {
 		if !o.DryRun {
-			obj = inVersion(k, s.commit(k, key, nil))
+			obj = withMeta(obj, "resourceVersion", versionOf(s.commit(k, key, nil)))
 		}
 		return Deleted{Object: obj, Gone: true, Show: k.returnsGone}, nil
 	}
@@ -105,9 +108,9 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 		}
 	}
 	if !o.DryRun && !reflect.DeepEqual(changed, obj) {
-		changed = inVersion(k, s.commit(k, key, storedForm(k, changed)))
+		changed, err = s.put(k, key, changed)
 	}
-	return Deleted{Object: changed, Show: true}, nil
+	return Deleted{Object: changed, Show: true}, err
 }
 
 // holding returns the finalizers that an object has once it is deleted this way.
@@ -159,20 +162,12 @@ func (s *Store) DeleteCollection(t Target, sel Selection, o DeleteOptions) ([]ma
 	if err := s.fail(t, k, "deletecollection"); err != nil {
 		return nil, err
 	}
-	match, err := k.matcher(t.Namespace, sel)
+	list, err := s.list(k, t, ListOptions{Selection: sel})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.loadList(k, t.Namespace, sel); err != nil {
-		return nil, err
-	}
 	var out []map[string]any
-	table := s.table(k.keptIn())
-	for _, key := range slices.Clone(table.keys) {
-		obj := table.objects[key]
-		if obj == nil || !match(obj) {
-			continue
-		}
+	for _, obj := range list.Items {
 		gone, err := s.delete(k, Target{GVR: t.GVR, Namespace: namespaceOf(obj), Name: nameOf(obj)}, o)
 		if err != nil {
 			return out, err

@@ -39,7 +39,7 @@ func (o *over) made(k *kind, key string, sent, stored map[string]any) {
 	}
 	gr := k.keptIn()
 	if k.keptAs != nil {
-		sent, stored = converted(sent, k.keptAs.GVK()), storedForm(k, stored)
+		sent, stored = converted(sent, k.keptAs.GVK()), inForm(k.keptAs, stored)
 	}
 	if texts, ok := sent["stringData"].(map[string]any); ok && k.Kind.Kind == "Secret" {
 		data, _ := sent["data"].(map[string]any)

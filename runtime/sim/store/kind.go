@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
 // Kind is one kind in one version, as discovery shows it.
@@ -72,8 +73,8 @@ type kind struct {
 	schemaPending bool // of an origin, and nobody has looked for its CRD yet; see Store.loadSchema
 	crd           *crdVersion
 	typed         *typedKind
-	fieldManager  *managers
-	keptAs        *kind // the kind in whose form objects are stored; nil: this one
+	types         func() managedfields.TypeConverter // for server-side apply
+	keptAs        *kind                              // the kind in whose form objects are stored; nil: this one
 }
 
 // keptIn is the resource under which objects of the kind are stored.
@@ -145,9 +146,7 @@ func (s *Store) serve(k Kind) {
 		k.Singular = strings.ToLower(k.Kind)
 	}
 	k.Builtin = false
-	made := &kind{Kind: k, generation: true}
-	made.fieldManager = newManagers(made, deduced, nil)
-	s.kinds[k.GVR()] = made
+	s.kinds[k.GVR()] = &kind{Kind: k, generation: true, types: managedfields.NewDeducedTypeConverter}
 }
 
 // kind returns the kind of a resource, or nil.

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,6 +54,10 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 	if err := s.fail(t, k, "list"); err != nil {
 		return List{}, err
 	}
+	return s.list(k, t, o)
+}
+
+func (s *Store) list(k *kind, t Target, o ListOptions) (List, error) {
 	match, err := k.matcher(t.Namespace, o.Selection)
 	if err != nil {
 		return List{}, err
@@ -66,10 +71,18 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 	}
 	objects, keys := s.at(k, at)
 	out := List{Version: strconv.FormatInt(at, 10), Items: []map[string]any{}}
+	var causes []metav1.StatusCause // of objects that cannot be converted
 	first, _ := slices.BinarySearch(keys, start)
 	for i, key := range keys[first:] {
-		obj := objects[key]
-		if !match(obj) {
+		obj, err := s.pick(k, t.Namespace, match, objects[key])
+		switch {
+		case errors.As(err, new(undecodable)):
+			path, text := corruptText(k, "/registry", key, err)
+			causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Field: path, Message: text})
+			continue
+		case err != nil:
+			return List{}, err
+		case obj == nil:
 			continue
 		}
 		if o.Limit > 0 && int64(len(out.Items)) == o.Limit {
@@ -86,10 +99,10 @@ func (s *Store) List(t Target, o ListOptions) (List, error) {
 			}
 			break
 		}
-		if obj, err = s.view(k, obj); err != nil {
-			return List{}, err
-		}
 		out.Items = append(out.Items, obj)
+	}
+	if len(causes) > 0 {
+		return List{}, unreadable(k, causes)
 	}
 	return out, nil
 }

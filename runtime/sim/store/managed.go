@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"reflect"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,51 +12,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// managers are the field managers of one kind, by subresource, made when they are
-// needed.
-type managers struct {
-	kind      *kind
-	converter func() managedfields.TypeConverter
-	typed     *typedKind // nil: no Go type
-
-	mu   sync.Mutex
-	made map[string]*managedfields.FieldManager
-}
-
-func newManagers(k *kind, converter func() managedfields.TypeConverter, typed *typedKind) *managers {
-	return &managers{kind: k, converter: converter, typed: typed, made: map[string]*managedfields.FieldManager{}}
-}
-
-func deduced() managedfields.TypeConverter { return managedfields.NewDeducedTypeConverter() }
-
-func (m *managers) of(subresource string) (*managedfields.FieldManager, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if f := m.made[subresource]; f != nil {
-		return f, nil
-	}
-	gvk := m.kind.GVK()
+// fieldManager is that of a kind's subresource. It is cheap to make, but for the types.
+func (s *Store) fieldManager(k *kind, subresource string) (*managedfields.FieldManager, error) {
+	gvk := k.GVK()
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
-	if paths := m.reset(subresource); paths != nil {
-		reset = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(m.kind.APIVersion()): paths})
+	if paths := k.reset(subresource); paths != nil {
+		reset = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(k.APIVersion()): paths})
 	}
-	o := objects{m.typed}
+	o := objects{s, k}
 	make := managedfields.NewDefaultCRDFieldManager
-	if m.typed != nil {
+	if k.typed != nil {
 		make = managedfields.NewDefaultFieldManager
 	}
-	f, err := make(m.converter(), o, o, o, gvk, gvk.GroupVersion(), subresource, reset)
-	if err != nil {
-		return nil, err
-	}
-	m.made[subresource] = f
-	return f, nil
+	return make(k.types(), o, o, o, gvk, gvk.GroupVersion(), subresource, reset)
 }
 
 // reset returns the fields that a request to the subresource cannot change, so that
 // nobody comes to own them by it.
-func (m *managers) reset(subresource string) *fieldpath.Set {
-	k := m.kind
+func (k *kind) reset(subresource string) *fieldpath.Set {
 	switch {
 	case subresource == "" && k.Status:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
@@ -65,7 +37,7 @@ func (m *managers) reset(subresource string) *fieldpath.Set {
 		return beyondApproval
 	case subresource != "status":
 		return nil
-	case m.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices:
+	case k.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 	case k.Plural == "pods":
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences"))
@@ -78,7 +50,7 @@ func (m *managers) reset(subresource string) *fieldpath.Set {
 // update records that manager has changed live to obj, and returns obj with its
 // managedFields.
 func (s *Store) update(k *kind, subresource, manager string, live, obj map[string]any) (map[string]any, error) {
-	f, err := k.fieldManager.of(subresource)
+	f, err := s.fieldManager(k, subresource)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -97,7 +69,7 @@ func (s *Store) update(k *kind, subresource, manager string, live, obj map[strin
 
 // apply merges patch into live, server-side apply.
 func (s *Store) apply(k *kind, subresource, manager string, force bool, live, patch map[string]any) (map[string]any, error) {
-	f, err := k.fieldManager.of(subresource)
+	f, err := s.fieldManager(k, subresource)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -200,7 +172,10 @@ func equalBut(a, b map[string]any, path ...string) bool {
 
 // objects stands for the object machinery that a field manager wants: most kinds have one
 // version, and defaults are set elsewhere.
-type objects struct{ typed *typedKind }
+type objects struct {
+	store *Store
+	kind  *kind
+}
 
 // Convert implements [runtime.ObjectConvertor].
 func (objects) Convert(in, out, context any) error {
@@ -208,7 +183,7 @@ func (objects) Convert(in, out, context any) error {
 }
 
 // ConvertToVersion implements [runtime.ObjectConvertor].
-func (objects) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
+func (o objects) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok {
 		return in, nil
@@ -222,7 +197,14 @@ func (objects) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (r
 		}
 		to = v.WithKind(gvk.Kind)
 	}
-	out := &unstructured.Unstructured{Object: converted(runtime.DeepCopyJSON(u.Object), to)}
+	made, err := o.store.convert(o.kind, u.Object, to)
+	if err == nil {
+		made, err = copied(made)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{Object: made}
 	out.SetGroupVersionKind(to)
 	return out, nil
 }
@@ -237,8 +219,8 @@ func (objects) Default(runtime.Object) {}
 
 // New implements [runtime.ObjectCreater].
 func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	if o.typed != nil {
-		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o.typed.empty())}, nil
+	if o.kind.typed != nil {
+		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o.kind.typed.empty())}, nil
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)

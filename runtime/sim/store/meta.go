@@ -115,3 +115,26 @@ func setNested(obj map[string]any, v any, path ...string) {
 	}
 	obj[path[len(path)-1]] = v
 }
+
+// without leaves a field out of a copy of obj, when it is told to.
+func without(obj map[string]any, key string, leave bool) map[string]any {
+	if !leave {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// withField returns a copy of obj with the field that from has, or has not.
+func withField(obj map[string]any, key string, from map[string]any) map[string]any {
+	out := without(obj, key, true)
+	if v, ok := from[key]; ok {
+		out[key] = v
+	}
+	return out
+}

@@ -231,10 +231,12 @@ func (s *Store) loadList(k *kind, namespace string, sel Selection) error {
 // view is a stored object as those see it who ask for a version. The API server itself
 // converts between the versions of built-in kinds, as long as an object is the origin's.
 func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
+	if s.over == nil || obj == nil || k.crd != nil || obj["apiVersion"] == k.APIVersion() || !s.over.served[k.GVR()] {
+		return s.inVersion(k, obj)
+	}
 	key := keyOf(namespaceOf(obj), nameOf(obj))
-	if s.over == nil || k.crd != nil || obj["apiVersion"] == k.APIVersion() || !s.over.served[k.GVR()] ||
-		versionOf(obj) != versionOf(s.over.known[k.keptIn()][key]) {
-		return inVersion(k, obj), nil
+	if versionOf(obj) != versionOf(s.over.known[k.keptIn()][key]) {
+		return s.inVersion(k, obj)
 	}
 	at := k.GVR().String() + " " + key
 	if s.over.views[at] == nil {
@@ -245,8 +247,8 @@ func (s *Store) view(k *kind, obj map[string]any) (map[string]any, error) {
 		}); err != nil {
 			return nil, err
 		}
-		if found == nil {
-			found = inVersion(k, obj) // it has gone meanwhile
+		if found == nil { // it has gone meanwhile
+			return s.inVersion(k, obj)
 		}
 		s.over.views[at] = found
 	}
@@ -269,7 +271,9 @@ func (s *Store) take(k *kind, key string, obj map[string]any) {
 	if obj == nil {
 		return
 	}
-	obj = storedForm(k, obj)
+	if kept, err := s.storedForm(k, obj); err == nil {
+		obj = kept
+	}
 	if k.crd != nil && s.defines(k) {
 		obj = asDefined(k, obj)
 	}

@@ -21,7 +21,10 @@ const maxJSONPatch = 10000
 
 func (w *write) patch(typ types.PatchType, data []byte) (Result, error) {
 	s, k := w.store, w.kind
-	old := inVersion(k, s.stored(k, w.target))
+	old, err := s.inVersion(k, s.stored(k, w.target))
+	if err != nil {
+		return Result{}, err
+	}
 	if typ == types.ApplyPatchType {
 		return w.applied(old, data)
 	}
@@ -33,7 +36,6 @@ func (w *write) patch(typ types.PatchType, data []byte) (Result, error) {
 		base = scaleOf(k, old)
 	}
 	var obj map[string]any
-	var err error
 	switch typ {
 	case types.MergePatchType, types.JSONPatchType:
 		obj, err = w.jsonPatched(typ, base, data)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -88,33 +87,71 @@ func (s *Store) stored(k *kind, t Target) map[string]any {
 	return s.table(k.keptIn()).objects[keyOf(t.Namespace, t.Name)]
 }
 
-// inVersion returns a stored object in the version of a kind. Fields of custom resources
-// are not converted.
-func inVersion(k *kind, obj map[string]any) map[string]any {
-	if obj == nil || obj["apiVersion"] == k.APIVersion() {
-		return obj
+// inVersion returns an object, as it is stored, in the version of a kind.
+func (s *Store) inVersion(k *kind, obj map[string]any) (map[string]any, error) {
+	switch {
+	case obj == nil || obj["apiVersion"] == k.APIVersion():
+		return obj, nil
+	case k.keptAs != nil:
+		return inForm(k, obj), nil
 	}
-	if k.keptAs != nil {
-		return inForm(k, obj)
+	out, err := s.as(k, k.Version, obj, coerce)
+	if err != nil {
+		return nil, undecodable{broken(fmt.Sprintf("object not decodable revision=%s: %v", versionOf(obj), err))}
 	}
-	out := make(map[string]any, len(obj))
-	maps.Copy(out, obj)
-	out["apiVersion"] = k.APIVersion()
-	return out
+	return out, nil
 }
 
 // storedForm is an object of a kind as the store keeps it.
-func storedForm(k *kind, obj map[string]any) map[string]any {
-	if k.keptAs != nil {
-		return inForm(k.keptAs, obj)
+func (s *Store) storedForm(k *kind, obj map[string]any) (map[string]any, error) {
+	switch {
+	case k.keptAs != nil:
+		return inForm(k.keptAs, obj), nil
+	case k.crd == nil || k.crd.storage == k.Version:
+		return obj, nil
 	}
-	if k.crd == nil || k.crd.storage == k.Version {
-		return obj
+	return s.as(k, k.crd.storage, obj, decodeCustom)
+}
+
+// as returns an object of a kind that is not built in in another version, with what its schema makes of it. The objects
+// of an origin come in the version that was asked for first, which says nothing of how they are stored.
+func (s *Store) as(k *kind, version string, obj map[string]any, fit func(*crdVersion, map[string]any, bool) ([]string, error)) (map[string]any, error) {
+	to := schema.GroupVersion{Group: k.Group, Version: version}
+	out, err := s.convert(k, obj, to.WithKind(k.Kind.Kind))
+	if err != nil || s.over != nil {
+		return out, err
 	}
-	out := make(map[string]any, len(obj))
-	maps.Copy(out, obj)
-	out["apiVersion"] = schema.GroupVersion{Group: k.Group, Version: k.crd.storage}.String()
-	return out
+	if out, err = copied(out); err == nil {
+		if of := s.kinds[to.WithResource(k.Plural)]; of != nil {
+			_, err = fit(of.crd, out, false)
+		}
+	}
+	if err != nil {
+		return nil, broken(err.Error())
+	}
+	return out, nil
+}
+
+// put stores an object, and returns it as it is read then.
+func (s *Store) put(k *kind, key string, obj map[string]any) (map[string]any, error) {
+	stored, err := s.storedForm(k, obj)
+	if err != nil {
+		return nil, err
+	}
+	return s.inVersion(k, s.commit(k, key, stored))
+}
+
+// pick returns a stored object as a list or watch shows it; nil: it is not selected. It is converted before anybody can
+// tell, so one that cannot be fails the lists that would not show it, too.
+func (s *Store) pick(k *kind, namespace string, match func(map[string]any) bool, obj map[string]any) (map[string]any, error) {
+	if obj == nil || namespace != "" && namespaceOf(obj) != namespace {
+		return nil, nil
+	}
+	obj, err := s.view(k, obj)
+	if err != nil || !match(obj) {
+		return nil, err
+	}
+	return obj, nil
 }
 
 // Get returns one object.
@@ -128,14 +165,16 @@ func (s *Store) Get(t Target) (map[string]any, error) {
 	if err := s.fail(t, k, "get"); err != nil {
 		return nil, err
 	}
-	obj := s.stored(k, t)
-	if obj == nil {
+	obj, err := s.view(k, s.stored(k, t))
+	switch {
+	case err != nil:
+		return nil, corrupt(k, t, err)
+	case obj == nil:
 		return nil, notFound(k, t.Name)
-	}
-	if t.Subresource == "scale" {
+	case t.Subresource == "scale":
 		return scaleOf(k, obj), nil
 	}
-	return s.view(k, obj)
+	return obj, nil
 }
 
 // Create adds an object.

@@ -51,7 +51,7 @@ func (k *kind) extraFields() []string {
 	return nil
 }
 
-// matcher says which stored objects are in a namespace ("" for all) and selected.
+// matcher says which objects, in the version of the kind, are in a namespace ("" for all) and selected.
 func (k *kind) matcher(namespace string, sel Selection) (func(obj map[string]any) bool, error) {
 	byLabel, err := labels.Parse(sel.Labels)
 	if err != nil {
@@ -86,24 +86,10 @@ func (k *kind) matcher(namespace string, sel Selection) (func(obj map[string]any
 		}
 		set := fields.Set{}
 		for _, r := range wanted {
-			set[r.Field] = fieldValue(obj, k.storedField(r.Field))
+			set[r.Field] = fieldValue(obj, r.Field)
 		}
 		return byField.Matches(set)
 	}, nil
-}
-
-// storedField is the field of stored objects that a field of a selector stands for.
-func (k *kind) storedField(name string) string {
-	if k.GVK() != groupEvent {
-		return name
-	}
-	if of, ok := strings.CutPrefix(name, "regarding."); ok {
-		return "involvedObject." + of
-	}
-	if name == "reportingController" {
-		return "reportingComponent"
-	}
-	return name
 }
 
 func unknownField(k *kind, name string) string {

@@ -32,6 +32,9 @@ type Options struct {
 	// History is how many changes are kept for watches and pages of lists; 0
 	// means 10,000. A request for an older version is 410.
 	History int
+	// Convert converts an object of a custom resource definition to another apiVersion, as the webhook of the
+	// definition would; a nil object says that it has none. It is called within calls of the store, and must make none.
+	Convert func(crd string, obj map[string]any, apiVersion string) (map[string]any, error)
 }
 
 // Store is an API server's state. It is safe for concurrent use; it has no
@@ -70,7 +73,6 @@ type change struct {
 	key      string
 	before   map[string]any // nil: was not there
 	after    map[string]any // nil: is gone
-	last     map[string]any // of what is gone: how a watch shows it
 }
 
 // New makes a store with the namespaces that every cluster has (default,
@@ -163,7 +165,6 @@ func (s *Store) commit(k *kind, key string, obj map[string]any) map[string]any {
 			t.keys = slices.Delete(t.keys, at, at+1)
 		}
 		obj = withMeta(old, "resourceVersion", version)
-		c.last = obj
 	} else {
 		obj = withMeta(obj, "resourceVersion", version)
 		t.objects[key] = obj

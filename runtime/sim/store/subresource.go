@@ -66,7 +66,10 @@ func selectorText(v any) string {
 // scale writes the scale subresource.
 func (w *write) scale(scale map[string]any) (Result, error) {
 	s, k := w.store, w.kind
-	old := inVersion(k, s.stored(k, w.target))
+	old, err := s.inVersion(k, s.stored(k, w.target))
+	if err != nil {
+		return Result{}, err
+	}
 	if old == nil {
 		return Result{}, notFound(k, w.target.Name)
 	}
@@ -80,7 +83,7 @@ func (w *write) scale(scale map[string]any) (Result, error) {
 	obj := runtime.DeepCopyJSON(old)
 	specAt, _, _ := scalePaths(k)
 	setNested(obj, n, specAt...)
-	obj, err := s.update(k, "scale", w.options.Manager, old, obj)
+	obj, err = s.update(k, "scale", w.options.Manager, old, obj)
 	if err != nil {
 		return Result{}, err
 	}

@@ -38,7 +38,7 @@ type Event struct {
 type Watcher struct {
 	store   *Store
 	kind    *kind
-	match   func(map[string]any) bool
+	pick    func(obj map[string]any) (map[string]any, error)
 	notify  func()
 	initial []Event
 	at      int64 // changes up to this one were looked at
@@ -64,7 +64,8 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 	if err := s.loadList(k, t.Namespace, o.Selection); err != nil {
 		return nil, err
 	}
-	w := &Watcher{store: s, kind: k, match: match, notify: o.Notify, at: s.version}
+	pick := func(obj map[string]any) (map[string]any, error) { return s.pick(k, t.Namespace, match, obj) }
+	w := &Watcher{store: s, kind: k, pick: pick, notify: o.Notify, at: s.version}
 	version, err := parseVersion(defaultText(o.Version, "0"))
 	if err != nil {
 		return nil, err
@@ -75,8 +76,12 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 		}
 		table := s.table(k.keptIn())
 		for _, key := range table.keys {
-			if obj := table.objects[key]; match(obj) {
-				w.initial = append(w.initial, Event{watch.Added, inVersion(k, obj)})
+			obj, err := pick(table.objects[key])
+			if err != nil {
+				return nil, err
+			}
+			if obj != nil {
+				w.initial = append(w.initial, Event{watch.Added, obj})
 			}
 		}
 		if o.Initial {
@@ -122,17 +127,19 @@ func (w *Watcher) Next() (e Event, ok bool) {
 		if c.resource != w.kind.keptIn() {
 			continue
 		}
-		before, after := c.before != nil && w.match(c.before), c.after != nil && w.match(c.after)
+		after, err := w.pick(c.after)
+		if err != nil { // the real server ends it without a word, and the next one finds what is wrong
+			w.close()
+			break
+		}
+		before, _ := w.pick(c.before) // what could not be converted was not shown either
 		switch {
-		case after && before:
-			return Event{watch.Modified, inVersion(w.kind, c.after)}, true
-		case after:
-			return Event{watch.Added, inVersion(w.kind, c.after)}, true
-		case before && c.after == nil:
-			return Event{watch.Deleted, inVersion(w.kind, c.last)}, true
-		case before:
-			// Left the selection: shown as it was, at the version of the change.
-			return Event{watch.Deleted, inVersion(w.kind, withMeta(c.before, "resourceVersion", strconv.FormatInt(c.version, 10)))}, true
+		case after != nil && before != nil:
+			return Event{watch.Modified, after}, true
+		case after != nil:
+			return Event{watch.Added, after}, true
+		case before != nil: // gone or left the selection: as it was, at the version of the change
+			return Event{watch.Deleted, withMeta(before, "resourceVersion", strconv.FormatInt(c.version, 10))}, true
 		}
 	}
 	return Event{}, false

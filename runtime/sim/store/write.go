@@ -166,7 +166,9 @@ func (w *write) add(obj map[string]any) (Result, error) {
 		return Result{}, exists
 	}
 	if !w.options.DryRun {
-		obj = inVersion(k, s.commit(k, key, storedForm(k, obj)))
+		if obj, err = s.put(k, key, obj); err != nil {
+			return Result{}, err
+		}
 		s.over.made(k, key, w.sent, obj)
 	}
 	return Result{Object: obj, Created: true, Warnings: w.warnings}, nil
@@ -184,7 +186,10 @@ func (w *write) update(obj map[string]any) (Result, error) {
 	if err := checkNames(k, w.target, obj); err != nil {
 		return Result{}, err
 	}
-	old := inVersion(k, s.stored(k, w.target))
+	old, err := s.inVersion(k, s.stored(k, w.target))
+	if err != nil {
+		return Result{}, err
+	}
 	if old == nil {
 		if !k.putCreates || w.target.Subresource != "" {
 			return Result{}, notFound(k, w.target.Name)
@@ -261,25 +266,11 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 		if deleting(obj) && len(finalizersOf(obj)) == 0 && !s.held(k, obj) {
 			// Nobody holds it any more. Watches see it as it was stored last.
 			obj = withMeta(obj, "resourceVersion", versionOf(s.commit(k, key, nil)))
-		} else {
-			obj = inVersion(k, s.commit(k, key, storedForm(k, obj)))
+		} else if obj, err = s.put(k, key, obj); err != nil {
+			return Result{}, err
 		}
 	}
 	return Result{Object: obj, Warnings: w.warnings}, nil
-}
-
-// without leaves a field out of a copy of obj, when it is told to.
-func without(obj map[string]any, key string, leave bool) map[string]any {
-	if !leave {
-		return obj
-	}
-	out := make(map[string]any, len(obj))
-	for k, v := range obj {
-		if k != key {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 // passedOn says whether the annotations of a Deployment have changed: they go to its
@@ -314,15 +305,6 @@ func (w *write) withinReach(old, obj map[string]any) map[string]any {
 	out = runtime.DeepCopyJSON(out)
 	if k.Plural == "deployments" {
 		copyMeta(out, old, "labels")
-	}
-	return out
-}
-
-// withField returns a copy of obj with the field that from has, or has not.
-func withField(obj map[string]any, key string, from map[string]any) map[string]any {
-	out := without(obj, key, true)
-	if v, ok := from[key]; ok {
-		out[key] = v
 	}
 	return out
 }
