@@ -1,11 +1,18 @@
 package faults
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -230,4 +237,89 @@ func (m *mortals) settled() error {
 		return err
 	}
 	return m.killer.Rests(300 * time.Millisecond)
+}
+
+// Row 6: what a release leaves is kept before a revision without it counts as deployed, as nobody looks at what
+// revisions before that one have held: objects whose deletion is refused, and those of a revision that has failed. The
+// process is killed between the two, and as the second one is written. The short form has the latter.
+func TestKilledAsARevisionIsDeployed(t *testing.T) {
+	t.Parallel()
+	parts := []string{"refused", "failed"}
+	first := map[string]string{}
+	for _, part := range parts {
+		maps.Copy(first, late(part))
+	}
+	w := newWorld(t, setting{tree: first})
+	w.start()
+	r := w.replicas[0]
+	sent := func(req *http.Request, method, path, pattern string) bool {
+		if req.Method != method || !strings.Contains(req.URL.Path, path) {
+			return false
+		}
+		body, err := io.ReadAll(req.Body)
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		return err == nil && regexp.MustCompile(pattern).Match(body)
+	}
+	refuse := proxy.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "not today", 0)
+	refusals := []proxy.Fault{
+		{Name: "no deletion", Strike: refuse, On: func(req *http.Request) bool { return sent(req, "DELETE", "/configmaps/refused-left", "") }},
+		{Name: "no creation", Strike: refuse, On: func(req *http.Request) bool { return sent(req, "POST", "/configmaps", "failed-never") }},
+	}
+	for _, written := range []bool{true, false} {
+		for _, part := range parts {
+			w.state(part, status.ModuleReady)
+			more := map[string]string{}
+			for _, name := range []string{part + "-left", part + "-never"} {
+				more[part+"/templates/"+name+".yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+			}
+			w.inject(refusals...)
+			w.write(more)
+			w.eventually("its revision has ended", func() error {
+				if part == "failed" {
+					return w.is(part, status.ModuleFailed)
+				} else if !w.there(part + "-never") {
+					return errors.New("it has not begun")
+				}
+				return errors.Join(w.releases(), w.is(part, status.ModuleReady))
+			})
+			if !w.there(part + "-left") {
+				t.Fatal(part, "-left is not made")
+			}
+			killed := make(chan struct{})
+			die := sync.OnceFunc(func() { r.kill(); close(killed) })
+			w.inject(append(refusals, proxy.Fault{Name: "deployed", On: func(req *http.Request) bool {
+				return sent(req, "PUT", "/secrets/sh.helm.release.v1."+part+".", `status\W+deployed`)
+			},
+				Strike: func(_ http.ResponseWriter, req *http.Request, next http.Handler, _ *rand.Rand) {
+					if written {
+						next.ServeHTTP(httptest.NewRecorder(), req)
+					}
+					die()
+					panic(http.ErrAbortHandler)
+				}})...)
+			for file := range more {
+				more[file] = ""
+			}
+			w.write(more)
+			select {
+			case <-killed:
+			case <-time.After(soon):
+				t.Fatal(part, ": no revision is deployed")
+			}
+			if err := w.releases(); !w.there(part+"-left") || (err == nil) != written {
+				t.Fatalf("%s-left is there when the process is killed: %t; %v", part, w.there(part+"-left"), err)
+			}
+			w.inject()
+			w.freeLease()
+			w.eventually(part+"-left is deleted", func() error {
+				if w.there(part + "-left") {
+					return errors.New("it is there")
+				}
+				return w.is(part, status.ModuleReady)
+			})
+		}
+		if !long {
+			break
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,16 +30,15 @@ func late(name string) map[string]string {
 	}
 }
 
-// latecomers are three processes; the one that leads is the first to get a change of the tree. Each has its
-// own tree.
+// latecomers are processes of which the one that leads is the first to get a change of the tree. Each has its own tree.
 type latecomers struct {
 	*world
 	killer *proxy.Killer
 }
 
-func newLatecomers(t *testing.T) *latecomers {
+func newLatecomers(t *testing.T, n int) *latecomers {
 	t.Helper()
-	l := &latecomers{world: newWorld(t, setting{replicas: 3, tree: late("web")}), killer: &proxy.Killer{
+	l := &latecomers{world: newWorld(t, setting{replicas: n, tree: late("web")}), killer: &proxy.Killer{
 		Counts: func(path string) bool { return strings.HasSuffix(path, "/configmaps") },
 	}}
 	first := l.replicas[0]
@@ -93,7 +93,7 @@ func (l *latecomers) has(name string) types.UID {
 // say so.
 func TestKilledBeforeTheLeaseSaysWhichTree(t *testing.T) {
 	t.Parallel()
-	l := newLatecomers(t)
+	l := newLatecomers(t, 1)
 	l.proxy.Inject(proxy.Fault{Name: "cut", On: func(r *http.Request) bool { return proxy.Writes(r) && proxy.Leases(r) }, Strike: proxy.Abort})
 	both := late("web")
 	maps.Copy(both, late("extra"))
@@ -118,20 +118,8 @@ func TestKilledBeforeTheLeaseSaysWhichTree(t *testing.T) {
 // the other that do not have it: neither takes it away.
 func TestKilledAsANewTreeIsInstalled(t *testing.T) {
 	t.Parallel()
-	l := newLatecomers(t)
-	both := late("web")
-	maps.Copy(both, late("extra"))
-	l.killer.KillAt(1, true, func() { l.write(both) })
-	l.wait("the first process is killed", func() error {
-		if l.killer.Killed() == 0 {
-			return errors.New("it is not")
-		}
-		return nil
-	})
-	before := l.has("extra")
-	if before == "" {
-		t.Fatalf("it was killed at %q, and extra is not there", l.killer.At())
-	}
+	l := newLatecomers(t, 3)
+	both, before := l.killed()
 	second, _ := l.next(l.replicas[1:]...)
 	second.Kill()
 	rest := []*replica{l.replicas[1]}
@@ -144,10 +132,60 @@ func TestKilledAsANewTreeIsInstalled(t *testing.T) {
 			t.Fatalf("extra was %s, and is %q after two late trees: %+v", before, after, st)
 		}
 	}
-	// It goes on with what it has once the tree is here.
-	l.done(l.writeInto(third.modules, both))
+	l.goesOn(third, both, before)
+}
+
+// Row 6: the Lease says which tree is older before anything of the newer one is written. The process is killed as it
+// installs what came with that; the next one begins with the older tree, and has seen no other one.
+func TestKilledOnceTheLeaseSaysWhichTreeIsOlder(t *testing.T) {
+	t.Parallel()
+	l := newLatecomers(t, 1)
+	both, before := l.killed()
+	l.write(map[string]string{"extra": ""}) // in its volume the tree is as before
+	_, err := l.cluster.Client.CoordinationV1().Leases(l.ns).Patch(t.Context(), "starling", types.MergePatchType,
+		[]byte(`{"spec": {"holderIdentity": null}}`), metav1.PatchOptions{}) // as once it has run out
+	l.done(err)
+	next := l.replicas[0]
+	next.start()
+	l.wait("it knows that its tree is older", func() error {
+		if after := l.has("extra"); after != before {
+			t.Fatalf("extra was %s, and is %q", before, after)
+		}
+		st, err := next.status()
+		for _, m := range st.Modules {
+			if m.Name == "extra" && m.State == status.ModulePaused && strings.Contains(m.Reason, "a newer module tree") {
+				return err
+			}
+		}
+		return fmt.Errorf("the status is %+v, %w", st, err)
+	})
+	l.goesOn(next, both, before)
+}
+
+// killed has the first process get a new tree, and be killed as it installs extra, which came with that.
+func (l *latecomers) killed() (both map[string]string, extra types.UID) {
+	l.t.Helper()
+	both = late("web")
+	maps.Copy(both, late("extra"))
+	l.killer.KillAt(1, true, func() { l.write(both) })
+	l.wait("the first process is killed", func() error {
+		if l.killer.Killed() == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if extra = l.has("extra"); extra == "" {
+		l.t.Fatalf("it was killed at %q, and extra is not there", l.killer.At())
+	}
+	return both, extra
+}
+
+// goesOn says that a process goes on with the extra that is there once the new tree is here.
+func (l *latecomers) goesOn(r *replica, both map[string]string, before types.UID) {
+	l.t.Helper()
+	l.done(l.writeInto(cmp.Or(r.modules, l.modules), both))
 	l.wait("extra is ready", func() error {
-		st, err := third.status()
+		st, err := r.status()
 		for _, m := range st.Modules {
 			if m.Name == "extra" && m.State == status.ModuleReady {
 				return err
@@ -156,7 +194,7 @@ func TestKilledAsANewTreeIsInstalled(t *testing.T) {
 		return fmt.Errorf("the status is %+v, %w", st, err)
 	})
 	if after := l.has("extra"); after != before {
-		t.Errorf("it was made anew: %s, then %s", before, after)
+		l.t.Errorf("it was made anew: %s, then %s", before, after)
 	}
 }
 

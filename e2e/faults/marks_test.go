@@ -91,10 +91,10 @@ func chartOf(name string) map[string]string {
 }
 
 // there says whether there is a ConfigMap.
-func (m *marks) there(name string) bool {
-	_, err := m.cluster.Client.CoreV1().ConfigMaps(m.ns).Get(m.t.Context(), name, metav1.GetOptions{})
+func (w *world) there(name string) bool {
+	_, err := w.cluster.Client.CoreV1().ConfigMaps(w.ns).Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		m.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	return err == nil
 }
@@ -112,8 +112,8 @@ func (m *marks) says(text string) (n int) {
 }
 
 // is says what a module is, unless it is what it should be.
-func (m *marks) is(name string, want status.ModuleState) error {
-	st, err := m.status()
+func (w *world) is(name string, want status.ModuleState) error {
+	st, err := w.status()
 	if err != nil {
 		return err
 	}
@@ -125,9 +125,9 @@ func (m *marks) is(name string, want status.ModuleState) error {
 	return fmt.Errorf("%s is not %s: %+v", name, want, st.Modules)
 }
 
-func (m *marks) state(name string, want status.ModuleState) {
-	m.t.Helper()
-	cluster.Eventually(m.t, soon, name+" is "+string(want), func() error { return m.is(name, want) })
+func (w *world) state(name string, want status.ModuleState) {
+	w.t.Helper()
+	cluster.Eventually(w.t, soon, name+" is "+string(want), func() error { return w.is(name, want) })
 }
 
 // hooked is a module with a hook of this body.
