@@ -385,22 +385,3 @@ func (m *Manager) certificatesDue(now time.Time) time.Time {
 	}
 	return now.Add(time.Hour)
 }
-
-// again is when to try again after an error.
-func (m *Manager) again(now time.Time) time.Time {
-	m.attempt++
-	return now.Add(min(time.Second<<min(m.attempt-1, 10), maxDelay))
-}
-
-// tell logs an error of something once, and returns it.
-func (m *Manager) tell(about string, err error) error {
-	if err == nil {
-		delete(m.known, about)
-		return nil
-	}
-	if m.known[about] != err.Error() {
-		m.known[about] = err.Error()
-		m.o.Log.Error().Msg("webhooks: " + err.Error())
-	}
-	return err
-}
