@@ -269,8 +269,16 @@ func TestModuleObjectsOfInstances(t *testing.T) {
 	f.waitCondition("mo-shared", "Ready", "True")
 	f.waitCondition("mo-fails", "Ready", "False", "Failed", "never")
 
-	g := withObjects(t, f.ns, "other", mirror("mo-shared", on))
+	g := withObjects(t, f.ns, "other", mirror("mo-shared", on), map[string]string{
+		"mo-thief/module.star": "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"], names = [\"starling\"])])\n",
+		"mo-thief/hooks/a.star": "def f(ctx):\n    k8s.apply({\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"starling\"}, \"data\": {\"moSharedEnabled\": \"false\"}})\n\n" +
+			"hook(f, on = [startup()])\n",
+	})
 	g.start()
+	g.waitState("mo-thief", status.ModuleFailed, "cannot apply ConfigMap "+f.ns+"/starling: another Starling takes its config from it")
+	if _, err := configMap(t, f.ns, "starling"); !apierrors.IsNotFound(err) {
+		t.Errorf("its config: %v", err)
+	}
 	g.waitState("mo-shared", status.ModuleFailed, "Module mo-shared belongs to instance "+f.ns+".starling")
 	f.waitCondition("mo-shared", "Ready", "True")
 

@@ -41,6 +41,9 @@ func (m *Manager) limit(t Target, objects []object) error {
 		if m.instance().Owns(own) || m.instance().LivesIn(effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}) {
 			return fmt.Errorf("the chart holds %s, which belongs to Starling itself", o)
 		}
+		if m.o.Others != nil && m.o.Others(own) {
+			return fmt.Errorf("the chart holds %s, and another Starling takes its config from it", o)
+		}
 	}
 	lines, wrong := missingInstalls(t, objects)
 	if len(wrong) > 0 {

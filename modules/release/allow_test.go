@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func TestInstalls(t *testing.T) {
@@ -54,6 +55,12 @@ func TestInstalls(t *testing.T) {
 	own := []object{{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}
 	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)
+	}
+	m.o.Others = func(ref effect.Ref) bool {
+		return ref == effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: "starling"}
+	}
+	if err := m.limit(Target{Namespace: "web"}, own); err == nil || !strings.Contains(err.Error(), "another Starling takes its config from it") {
+		t.Errorf("the ConfigMap of another instance: %v", err)
 	}
 	token, err := objectsOf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: t, annotations: {kubernetes.io/service-account.name: starling}}\n")
 	if err != nil {

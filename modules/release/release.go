@@ -55,6 +55,8 @@ type Options struct {
 	Lifeless bool
 	// Seal tells what hooks of a module have made; nil believes all marks.
 	Seal *effect.Seal
+	// Others says whether another Starling goes by an object, so that no chart may hold it.
+	Others func(effect.Ref) bool
 	// Older says that another process has led with a newer module tree, and until when nothing is taken back to the one
 	// of this process; "": none has. Nil: none has.
 	Older func() string

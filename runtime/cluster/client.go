@@ -63,6 +63,7 @@ type Client struct {
 	mapper    *mapper
 	fence     *fence
 	seal      *effect.Seal
+	others    func(effect.Ref) bool
 
 	mu     sync.Mutex
 	groups map[string]*groupVersion // by apiVersion
@@ -154,6 +155,13 @@ func (c *Client) UnfencedConfig() *rest.Config { return rest.CopyConfig(c.unfenc
 // UseSeal gives the client the seal that signs and checks marks. It is called before anything else: without a seal no
 // mark is signed, and all are believed.
 func (c *Client) UseSeal(s *effect.Seal) { c.seal = s }
+
+// UseOthers has the client write no object of which others says that another Starling goes by it. It is called before
+// anything else.
+func (c *Client) UseOthers(others func(effect.Ref) bool) { c.others = others }
+
+// Others is what [Client.UseOthers] was given.
+func (c *Client) Others(ref effect.Ref) bool { return c.others != nil && c.others(ref) }
 
 // Seal is that of [Client.UseSeal], nil for none.
 func (c *Client) Seal() *effect.Seal {

@@ -61,6 +61,9 @@ func (c *Client) begin(ctx context.Context, manager string, w effect.Write) (*pe
 	default:
 		return nil, fmt.Errorf("cannot write %s: unknown kind of write %q", w.Ref, w.Kind)
 	}
+	if c.Others(w.Ref) {
+		return nil, &Error{Ref: w.Ref, Verb: act.verb, msg: fmt.Sprintf("cannot %s: another Starling takes its config from it, and no grant covers that", act), err: errNotGranted}
+	}
 	m, err := c.target(ctx, w.Ref)
 	if err != nil {
 		return nil, c.explain(err, act)

@@ -83,7 +83,7 @@ func (i Instance) Owns(ref Ref) bool {
 }
 
 // MayBeOthers is the label selector of an object of this name that belongs to no Starling at all, "" where the name
-// says that already. A ConfigMap that a user has written for another instance has no mark, and is not known.
+// says that already. A ConfigMap that a user has written for another instance has no mark: Module objects tell of it.
 func MayBeOthers(ref Ref) string {
 	group, _, grouped := strings.Cut(ref.APIVersion, "/")
 	if !grouped {

@@ -256,7 +256,7 @@ func New(o Options) (*Driver, error) {
 	if d.releases, err = release.New(release.Options{
 		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
-		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(),
+		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(), Others: o.Client.Others,
 		Older:    d.older,
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
 		Folder:   func(module string) *tree.Module { return d.generation.Load().Folder(module) },

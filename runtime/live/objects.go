@@ -16,6 +16,7 @@ func (d *Driver) openObjects(own effect.Instance) {
 	if d.o.ModuleObjects {
 		d.user.state = unread
 	}
+	d.o.Client.UseOthers(d.user.others)
 	d.objects = modules.New(modules.Options{
 		Instance: own, Client: d.o.Client, Define: d.defineObjects, Objects: d.user.known,
 		Facts:     d.objectFacts,

@@ -143,6 +143,13 @@ func (u *userConfig) set(o modules.Object) {
 	u.asked[o.Name] = o.Config()
 }
 
+// others says whether another instance takes its config from an object.
+func (u *userConfig) others(ref effect.Ref) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return modules.Others(u.objects, u.own, ref)
+}
+
 // known are all objects; false: they are not known.
 func (u *userConfig) known() (map[string]modules.Object, bool) {
 	u.mu.Lock()

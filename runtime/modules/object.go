@@ -107,6 +107,21 @@ func (o Object) Owner(own effect.Instance) (name string, ours bool) {
 	return o.Label, false
 }
 
+// Others says whether another instance takes its config from a ConfigMap: one of the objects belongs to the instance
+// of that name.
+func Others(objects map[string]Object, own effect.Instance, ref effect.Ref) bool {
+	of := effect.Instance{Namespace: ref.Namespace, Name: ref.Name}
+	if ref.APIVersion != "v1" || ref.Kind != "ConfigMap" || of == own {
+		return false
+	}
+	for _, o := range objects {
+		if _, is := o.Owner(of); is {
+			return true
+		}
+	}
+	return false
+}
+
 // nameOf names an instance as spec.instance does.
 func nameOf(i effect.Instance) string { return i.Namespace + "/" + i.Name }
 

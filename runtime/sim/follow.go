@@ -224,9 +224,11 @@ func (w *World) readObjects() (engine.ConfigState, map[string]engine.ConfigObjec
 		return engine.ConfigUnreadable, nil
 	}
 	out := map[string]engine.ConfigObject{}
+	w.objects = map[string]modules.Object{}
 	for _, obj := range list {
 		kept, _, _ := modules.Filter(obj)
 		o := modules.Read(kept)
+		w.objects[o.Name] = o
 		if _, ours := o.Owner(effect.Instance{Namespace: w.o.Namespace, Name: w.o.Name}); ours {
 			out[o.Name] = o.Config()
 		}

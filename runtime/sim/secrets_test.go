@@ -9,6 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/modules"
 )
 
 // Data that a hook has read from a Secret is hidden wherever people look, also once it stands in
@@ -214,5 +215,79 @@ func TestObjectsOfAnotherInstanceAreNotForModules(t *testing.T) {
 	}
 	if made, err := w.Get(effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "other", Name: "my-webhooks"}); err != nil || made == nil {
 		t.Errorf("a Secret of a like name is not made: %v", err)
+	}
+}
+
+// The config of another instance is not for modules, whatever their grants say. It has no mark: the Module
+// objects tell which instances there are.
+func TestTheConfigOfAnotherInstanceIsNotForModules(t *testing.T) {
+	const it = `"v1", "ConfigMap", "second", "other"`
+	object := func(name string) string {
+		return `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + name + `", "namespace": "other"}, "data": {"webEnabled": "false"}}`
+	}
+	grants := `[grant("v1", "ConfigMap", verbs = ["*"], namespaces = ["other"]), grant("v1", "Service", verbs = ["list", "watch"])]`
+	files := map[string]string{
+		"chart/module.star":      "module(enabled = True, installs = [grant(\"v1\", \"ConfigMap\", namespaces = [\"other\"])])\n",
+		"chart/Chart.yaml":       "{apiVersion: v2, name: chart, version: 0.1.0}\n",
+		"chart/templates/a.yaml": object("second"),
+		"thief/module.star":      "module(enabled = True, grants = " + grants + ")\n",
+		"fine/module.star":       "module(enabled = True, grants = " + grants + ")\n",
+		"fine/hooks/a.star":      "def f(ctx):\n    k8s.apply(" + object("third") + ")\nhook(f, on = [startup()])\n",
+		"thief/hooks/parent.star": "def desired(ctx, parent):\n    return [" + object("second") + "]\n" +
+			"controller(\"parent\", parent = k8s.watch(\"v1\", \"Service\"), desired = desired, owns = [owns(\"v1\", \"ConfigMap\")])\n",
+	}
+	calls := []string{
+		`k8s.apply(` + object("second") + `)`,
+		`k8s.apply(` + object("second") + `, force = False)`,
+		`k8s.create(` + object("second") + `)`,
+		`k8s.create(` + object("second") + `, if_absent = True)`,
+		`k8s.patch(` + it + `, merge = {"data": None})`,
+		`k8s.patch(` + it + `, json = [{"op": "remove", "path": "/data"}])`,
+		`k8s.patch(` + it + `, jq = ".data = {}")`,
+		`k8s.delete(` + it + `)`,
+		`k8s.apply_set("s", [` + object("second") + `])`,
+	}
+	for i, call := range calls {
+		files[fmt.Sprintf("thief/hooks/a%d.star", i)] = "def f(ctx):\n    " + call + "\nhook(f, on = [startup()], allow_failure = True)\n"
+	}
+	w := explainTree(t, files)
+	refused := map[string]bool{}
+	w.Listen(func(_, hook string, _ builtins.Level, msg string, _ []builtins.Field) {
+		if strings.Contains(msg, "another Starling takes its config from it") {
+			refused[hook] = true
+		}
+	})
+	if _, err := modules.Define(t.Context(), w.Client()); err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "second", "namespace": "other"}, "data": map[string]any{"webEnabled": "true"}}
+	for _, obj := range []map[string]any{
+		{"apiVersion": modules.APIVersion, "kind": modules.Kind, "metadata": map[string]any{"name": "web", "labels": map[string]any{effect.InstanceLabel: "other.second"}}},
+		{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a", "namespace": "default"}, "spec": map[string]any{"ports": []any{map[string]any{"port": 80}}}},
+		config,
+	} {
+		if err := w.Apply(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(refused) != len(calls)+1 { // and the controller
+		t.Errorf("%d of %d calls are refused: %v", len(refused), len(calls)+1, refused)
+	}
+	for _, m := range w.Status().Modules {
+		if m.Name == "chart" && !strings.Contains(m.LastError, "another Starling takes its config from it") {
+			t.Errorf("the chart: %s", m.LastError)
+		}
+	}
+	ref := func(name string) effect.Ref {
+		return effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", Name: name}
+	}
+	if now, err := w.Get(ref("second")); err != nil || now == nil || fmt.Sprint(now["data"]) != fmt.Sprint(config["data"]) {
+		t.Errorf("it is %v, %v", now, err)
+	}
+	if made, err := w.Get(ref("third")); err != nil || made == nil {
+		t.Errorf("another ConfigMap is not made: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/metrics"
+	"github.com/starling-operator/starling/runtime/modules"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -114,6 +115,7 @@ type World struct {
 	config   *engine.Config // as the engine was told last
 	// configVersion is the state of the cluster in which it was read last.
 	configVersion string
+	objects       map[string]modules.Object // those of Module, of any instance
 	answers       map[uint64]engine.Respond
 	reviews       map[string]*engine.Review // by hook
 	asked         uint64
@@ -193,6 +195,9 @@ func New(o Options) (*World, error) {
 		return nil, err
 	}
 	w.client.UseSeal(sealOf(o, w.Now))
+	w.client.UseOthers(func(ref effect.Ref) bool {
+		return modules.Others(w.objects, effect.Instance{Namespace: o.Namespace, Name: o.Name}, ref)
+	})
 	return w, nil
 }
 
@@ -237,7 +242,7 @@ func (w *World) Begin(ctx context.Context) error {
 	var err error
 	if w.releases, err = release.New(release.Options{
 		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folder: w.folder,
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Seal: w.client.Seal(), Log: zerolog.Nop(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func New(o Options) (*Manager, error) {
 		o.Expires = func(time.Time) {}
 	}
 	m := &Manager{
-		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
+		o: o, server: newServer(effect.Instance{Namespace: o.Namespace, Name: o.Name}, o.Client.Others, o.Answer, o.Observe, o.Log), signal: make(chan struct{}, 1),
 		served: map[string][]*generation.Hook{}, waits: map[string][]*generation.Hook{}, synced: map[string]bool{}, broken: map[string]error{}, known: map[string]string{},
 		unregistered: map[string]string{},
 	}

@@ -139,7 +139,7 @@ func (s *server) review(ctx context.Context, to route, body []byte) (result stri
 		return s.reviewModule(ctx, review)
 	}
 	ref := effect.Ref{APIVersion: review.APIVersion, Kind: review.Kind, Namespace: review.Namespace, Name: review.Name}
-	if s.own.Owns(ref) || to.mutate && s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) {
+	if s.own.Owns(ref) || to.mutate && (s.own.OwnsObject(review.APIVersion, review.Kind, review.Object) || s.others(ref)) {
 		return answerReview(review, builtins.Response{}) // a release Secret holds all that its chart rendered
 	}
 	late := review.Late

@@ -58,6 +58,8 @@ func TestTheMarkOfAnInstanceEscapesNoPolicy(t *testing.T) {
 			asked = nil
 			if code, text, err := s.post(c, "/mutate/web/a/m", string(body)); err != nil || code != 200 || (asked == nil) != strings.Contains(text, `"allowed":true`) {
 				t.Errorf("%s, %s: %d %s %v", kind, name, code, text, err)
+			} else if _, text, _ := s.post(c, "/mutate/web/a/m", strings.ReplaceAll(string(body), `"name":"mine"`, `"name":"second"`)); !strings.Contains(text, `"allowed":true`) {
+				t.Errorf("%s, %s: what another instance goes by is changed: %s", kind, name, text)
 			} else if is := tt.is == any(nil) || fmt.Sprint(tt.is) == fmt.Sprint(plain); is != (asked != nil) {
 				t.Errorf("%s, %s: a hook that changes is asked: %t", kind, name, asked != nil)
 			}

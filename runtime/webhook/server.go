@@ -87,6 +87,7 @@ func (s *served) same(o *served) bool {
 type server struct {
 	// own is whose objects no hook reviews.
 	own    effect.Instance
+	others func(effect.Ref) bool // what other instances go by: no hook changes it
 	answer Answer
 	// checkModule is nil where there are no Module objects.
 	checkModule CheckModule
@@ -116,8 +117,8 @@ type server struct {
 	stopped   sync.WaitGroup
 }
 
-func newServer(own effect.Instance, answer Answer, observe func(Observation), log zerolog.Logger) *server {
-	s := &server{own: own, answer: answer, observe: observe, log: log,
+func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer, observe func(Observation), log zerolog.Logger) *server {
+	s := &server{own: own, others: others, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
 		slots: httplimit.NewRoom(maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
 		lacks: func() {}, patience: certificateWithin}

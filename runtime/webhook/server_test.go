@@ -57,7 +57,7 @@ func (s *testServer) now() time.Time { return s.clock }
 func newTestServer(t *testing.T, answer Answer) *testServer {
 	s := &testServer{t: t, certs: own(&memory{})}
 	s.certs.names = []string{"127.0.0.1", "starling.ns.svc", "10.0.0.7"}
-	s.server = newServer(effect.Instance{Namespace: "ops", Name: "starling"}, answer, func(o Observation) {
+	s.server = newServer(effect.Instance{Namespace: "ops", Name: "starling"}, func(ref effect.Ref) bool { return ref.Name == "second" }, answer, func(o Observation) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.seen = append(s.seen, o)
@@ -460,7 +460,7 @@ func TestClientsShowACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	routes := *s.routes.Load()
-	s.server = newServer(effect.Instance{}, s.answer, func(Observation) {}, zerolog.Nop())
+	s.server = newServer(effect.Instance{}, func(effect.Ref) bool { return false }, s.answer, func(Observation) {}, zerolog.Nop())
 	s.setRoutes(routes)
 	s.require(clients)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
