@@ -184,15 +184,7 @@ func (l *latecomers) killed() (both map[string]string, extra types.UID) {
 func (l *latecomers) goesOn(r *replica, both map[string]string, before types.UID) {
 	l.t.Helper()
 	l.done(l.writeInto(cmp.Or(r.modules, l.modules), both))
-	l.wait("extra is ready", func() error {
-		st, err := r.status()
-		for _, m := range st.Modules {
-			if m.Name == "extra" && m.State == status.ModuleReady {
-				return err
-			}
-		}
-		return fmt.Errorf("the status is %+v, %w", st, err)
-	})
+	l.state("extra", status.ModuleReady)
 	if after := l.has("extra"); after != before {
 		l.t.Errorf("it was made anew: %s, then %s", before, after)
 	}
