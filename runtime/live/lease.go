@@ -32,7 +32,7 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 		LeaseMeta: metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
 		Client: &seenLeases{
 			LeasesGetter: &markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, trees: d.trees, seal: d.leaseSeal()},
-			sight:        d.sight, retry: d.o.Lease.Retry, heard: d.hearOf,
+			sight:        d.sight, retry: d.o.Lease.Retry, own: d.identity, heard: d.hearOf,
 		},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -112,8 +113,8 @@ func (m *Marks) End(holder string) error {
 	return os.WriteFile(filepath.Join(m.dir, endedName), []byte(holder), 0o600)
 }
 
-// keep has those counts go that somebody has taken out of the Lease of this process, which may have lost it and have it
-// again: then nobody had it in between.
+// keep takes back what somebody has taken out of the Lease of this process: people, or a process that lives. This one may
+// have lost the Lease and have it again: then nobody had it in between.
 func (m *Marks) keep(text string) {
 	left := readLeaseMarks(text)
 	m.mu.Lock()
@@ -121,9 +122,12 @@ func (m *Marks) keep(text string) {
 	if m.led.IsZero() {
 		m.asked, m.led = map[string]bool{}, time.Now()
 	}
-	for mark := range m.inherited.Unclean {
-		if left.Unclean[mark] == 0 {
+	for mark, n := range m.inherited.Unclean {
+		switch there := left.Unclean[mark]; {
+		case there <= 0:
 			m.inherited.drop(mark)
+		case there < n && m.inherited.Counted != nil:
+			m.inherited.Unclean[mark], m.inherited.Counted[mark] = there, left.Counted[mark]
 		}
 	}
 }
@@ -266,6 +270,7 @@ func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions)
 	}
 	switch {
 	case err == nil:
+		lease = l.lives(ctx, lease)
 		l.of.met = &metMarks{lease.Annotations[marksAnnotation], holderOf(lease)}
 		if l.of.met.holder != l.of.own { // people may take marks out of ours
 			l.of.met.text = l.of.seal.marks(lease)
@@ -274,6 +279,24 @@ func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions)
 		l.of.met = nil
 	}
 	return lease, err
+}
+
+// lives takes out of the Lease of another process what is counted of this one, which has lost it and lives. The process
+// that leads finds that its Lease has changed, and reads it.
+func (l *markedLease) lives(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
+	text := l.of.seal.marks(lease)
+	if holder := holderOf(lease); holder == "" || holder == l.of.own || !strings.Contains(text, l.of.own) {
+		return lease
+	}
+	left, mine := readLeaseMarks(text), lease.DeepCopy()
+	left.without(l.of.own)
+	said, _ := json.Marshal(left) // texts and numbers
+	mine.Annotations[marksAnnotation] = string(said)
+	l.of.seal.signMarks(mine)
+	if mine, err := l.LeaseInterface.Update(ctx, mine, metav1.UpdateOptions{}); err == nil {
+		return mine
+	}
+	return lease // the next look does it
 }
 
 // Create makes the Lease.

@@ -299,3 +299,81 @@ func TestALostLeaseIsNoKill(t *testing.T) {
 		t.Error("two processes have not come back, and nothing is known of that")
 	}
 }
+
+// Three processes lose the Lease in turn while the same hook is under way. Each of them lives, and takes back what the
+// next one has counted of it, also in the Lease of another one; what ends its process counts as before.
+func TestAProcessThatLivesTakesItsCountBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, emptyTree)
+		all := []*fixture{f, f.beside(emptyTree), f.beside(emptyTree)}
+		counted := func(by int) leaseMarks {
+			lease, err := all[by].leases().Get(t.Context(), "starling", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return readLeaseMarks(lease.Annotations[marksAnnotation])
+		}
+		for _, g := range all {
+			g.line = newLine()
+			g.start()
+			time.Sleep(5 * time.Second)
+		}
+		silent := map[int]bool{} // these are not heard of any more
+		// next has the process that leads lose the Lease in the middle of a run to a certain other one.
+		next := func(from, to int) {
+			t.Helper()
+			m := all[from].driver.marks
+			if err := m.begin("web/a", "code"); err != nil || !all[from].leads() {
+				t.Fatal(from, " does not lead: ", err)
+			}
+			time.Sleep(2 * time.Second)
+			for i, g := range all {
+				if i != to {
+					g.line.cut()
+				}
+			}
+			time.Sleep(3 * times.Duration)
+			if err := m.end("web/a", "code", false); err != nil || !all[to].leads() {
+				t.Fatal(to, " does not lead: ", err)
+			}
+			if got := counted(to).Counted[markOf("web/a", "code")]; !slices.Contains(got, all[from].driver.identity) {
+				t.Fatalf("the process is not counted: %v", got)
+			}
+			for i, g := range all {
+				if !silent[i] {
+					g.line.mend()
+				}
+			}
+			time.Sleep(3 * times.Retry)
+		}
+		for round := range 6 {
+			from, to := round%3, (round+1)%3
+			next(from, to)
+			if got := counted(to).Unclean; len(got) > 0 {
+				t.Errorf("round %d: the Lease counts %v", round, got)
+			}
+			for i, g := range all {
+				if why := g.driver.marks.quarantined("web/a", "code"); why != "" {
+					t.Errorf("round %d: process %d: %s", round, i, why)
+				}
+			}
+		}
+		for from := range 2 {
+			silent[from] = true
+			next(from, from+1)
+		}
+		if all[2].driver.marks.quarantined("web/a", "code") == "" {
+			t.Error("two have not come back, and it is run")
+		}
+		all[0].line.mend()
+		time.Sleep(3 * times.Retry)
+		if got := counted(2).Counted[markOf("web/a", "code")]; !slices.Equal(got, []string{all[1].driver.identity}) {
+			t.Errorf("one of two has come back, and %v are counted", got)
+		}
+		all[1].line.mend()
+		for _, g := range all {
+			g.stop()
+			<-g.ended
+		}
+	})
+}

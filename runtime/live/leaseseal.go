@@ -37,12 +37,17 @@ func (s leaseSeal) know(ctx context.Context) error {
 // sign signs a Lease as it is written: the name and the marks by themselves, since somebody may take out the name of a
 // process that is gone. The first process of an instance makes the key once it has the Lease.
 func (s leaseSeal) sign(lease *coordinationv1.Lease) {
-	if s.Seal == nil || !s.Ready() {
-		return
+	if s.Seal != nil && s.Ready() {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, leaseSignature, s.SignName(leaseRef(lease), "holder", holderOf(lease)))
+		s.signMarks(lease)
 	}
-	of := leaseRef(lease)
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, leaseSignature,
-		s.SignName(of, "holder", holderOf(lease))+" "+s.SignName(of, "marks", lease.Annotations[marksAnnotation]))
+}
+
+// signMarks signs the marks of a Lease, and leaves the signature of the name as it is: it may be that of another process.
+func (s leaseSeal) signMarks(lease *coordinationv1.Lease) {
+	if name, _, _ := strings.Cut(lease.Annotations[leaseSignature], " "); s.Seal != nil && s.Ready() {
+		lease.Annotations[leaseSignature] = name + " " + s.SignName(leaseRef(lease), "marks", lease.Annotations[marksAnnotation])
+	}
 }
 
 // named says whether a process of the instance has written the name of the holder.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,6 +110,7 @@ type seenLeases struct {
 	coordination.LeasesGetter
 	sight *leaseSight
 	retry time.Duration
+	own   string                      // the name of this process as a holder
 	heard func(*coordinationv1.Lease) // is told of each one that was asked for: the watch may fail
 }
 
@@ -125,8 +127,8 @@ type seenLease struct {
 // Get reads the Lease. One that has run out is shown without its holder: an elector would wait once more for as
 // long as it lasts. A renewal that comes between is no harm: then the version is another one, here or at the write.
 func (l *seenLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if lease := l.of.sight.shown(l.of.retry); lease != nil {
-		return lease, nil
+	if lease := l.of.sight.shown(l.of.retry); lease != nil && !strings.Contains(lease.Annotations[marksAnnotation], l.of.own) {
+		return lease, nil // else this process is counted there
 	}
 	lease, err := l.LeaseInterface.Get(ctx, name, o)
 	switch {
