@@ -33,6 +33,19 @@ func ask[T any](ctx context.Context, d *Driver, f func(*engine.Engine) T) (out T
 	}
 }
 
+// try is ask for an f that may fail.
+func try[T any](ctx context.Context, d *Driver, f func(*engine.Engine) (T, error)) (T, error) {
+	type answer struct {
+		out T
+		err error
+	}
+	got, err := ask(ctx, d, func(e *engine.Engine) answer {
+		out, err := f(e)
+		return answer{out, err}
+	})
+	return got.out, cmp.Or(err, got.err)
+}
+
 var errStopped = errors.New("this starling has stopped")
 
 // Status returns what `starling get` shows.
@@ -101,48 +114,29 @@ func (d *Driver) Replica() status.Replica {
 // RunNow has the hooks of a module run, or the one of that id, and returns the ids of those that wait for their run
 // now. A process that does not lead refuses.
 func (d *Driver) RunNow(ctx context.Context, module, hook string) ([]string, error) {
-	type queued struct {
-		hooks []string
-		err   error
-	}
-	out, err := ask(ctx, d, func(e *engine.Engine) queued {
+	hooks, err := try(ctx, d, func(e *engine.Engine) ([]string, error) {
 		in := engine.RunNow{Module: module, Hook: hook}
 		hooks, err := e.Runnable(in)
 		if err == nil {
 			d.inbox.put(in)
 		}
-		return queued{hooks, err}
+		return hooks, err
 	})
-	if errors.Is(out.err, engine.ErrStandsBy) {
+	if errors.Is(err, engine.ErrStandsBy) {
 		is, _ := d.holder.now()
-		out.err = fmt.Errorf("%w: %s leads; ask that one", engine.ErrStandsBy, cmp.Or(hostOf(is.name), "another one"))
+		err = fmt.Errorf("%w: %s leads; ask that one", engine.ErrStandsBy, cmp.Or(hostOf(is.name), "another one"))
 	}
-	return out.hooks, cmp.Or(err, out.err)
+	return hooks, err
 }
 
 // Explain returns what the values of a module, or of "global", are made of.
 func (d *Driver) Explain(ctx context.Context, module string) (values.ExplainInput, error) {
-	type explained struct {
-		in  values.ExplainInput
-		err error
-	}
-	out, err := ask(ctx, d, func(e *engine.Engine) explained {
-		in, err := e.Explain(module)
-		return explained{in, err}
-	})
-	out.in.Process = d.process
-	return out.in, cmp.Or(err, out.err)
+	in, err := try(ctx, d, func(e *engine.Engine) (values.ExplainInput, error) { return e.Explain(module) })
+	in.Process = d.process
+	return in, err
 }
 
 // Parents returns what the controllers of a module have decided about one of their parents.
 func (d *Driver) Parents(ctx context.Context, module, key string) ([]status.Parent, error) {
-	type found struct {
-		parents []status.Parent
-		err     error
-	}
-	out, err := ask(ctx, d, func(e *engine.Engine) found {
-		parents, err := e.Parents(module, key)
-		return found{parents, err}
-	})
-	return out.parents, cmp.Or(err, out.err)
+	return try(ctx, d, func(e *engine.Engine) ([]status.Parent, error) { return e.Parents(module, key) })
 }
