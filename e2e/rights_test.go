@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,4 +121,13 @@ rules: [{apiGroups: [batch], resources: [cronjobs], verbs: [list]}]
 	f.write(map[string]string{"web/templates/b.yaml": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a}\nspec: {podSelector: {}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"})
 	f.waitState("web", status.ModuleFailed, "create networkpolicies.networking.k8s.io"+where, "create services"+where)
 	f.waitRevision(f.ns, "web", 1)
+
+	// A module that left the tree needs the right to delete what its release holds.
+	f.stop()
+	if err := errors.Join(os.RemoveAll(filepath.Join(f.modules, "web")), roles.Roles(f.ns).Delete(t.Context(), "more", metav1.DeleteOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := check(); code != 2 || !strings.Contains(out, "delete, get poddisruptionbudgets.policy"+where+" (release of web, which is in the cluster)") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 }

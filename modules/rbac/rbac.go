@@ -123,6 +123,7 @@ func Compute(ctx context.Context, o Options) (Result, error) {
 	b.hooks()
 	b.own()
 	b.objects()
+	b.leave()
 	return b.result(), ctx.Err()
 }
 
@@ -140,6 +141,7 @@ type builder struct {
 	starling *rules
 	tree     map[string]*rules
 	notes    map[string]bool // true: rights are missing
+	leaves   []placedRule    // of the releases in the cluster
 }
 
 func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *builder {

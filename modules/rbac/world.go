@@ -40,6 +40,11 @@ func (b *builder) found() (map[string]map[string]any, *chartutil.Capabilities, e
 	if err != nil {
 		return nil, nil, err
 	}
+	if b.o.Over != nil {
+		if err := b.released(w); err != nil && b.ctx.Err() == nil {
+			b.lack("the releases in the cluster cannot be read, so what they need to go may be missing: %s", err)
+		}
+	}
 	hooks := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return len(m.Hooks) > 0 })
 	charts := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return m.Tree.Chart != nil })
 	if !hooks || !charts {
