@@ -23,18 +23,25 @@ func (w *World) Ask(ctx context.Context, h *generation.Hook, r *builtins.Request
 	case b != nil && (b.Admission != nil || b.Convert != nil):
 		return w.review(ctx, h, r)
 	}
-	w.asked++
-	id := w.asked
-	w.handle(engine.Requested{ID: id, Hook: h.ID, Request: r})
-	if err := w.settle(ctx); err != nil { // somebody waits: no trouble now
+	answer, ok, err := w.await(ctx, engine.Requested{Hook: h.ID, Request: r})
+	switch {
+	case err != nil:
 		return builtins.Response{}, err
-	}
-	answer, ok := w.answers[id]
-	delete(w.answers, id)
-	if !ok {
+	case !ok:
 		return builtins.Response{}, fmt.Errorf("hook %s has not answered", h.ID)
 	}
 	return answer.Response, answer.Err
+}
+
+// await has the engine answer, and settles without trouble: somebody waits.
+func (w *World) await(ctx context.Context, in engine.Requested) (answer engine.Respond, ok bool, err error) {
+	w.asked++
+	in.ID = w.asked
+	w.handle(in)
+	err = w.settle(ctx)
+	answer, ok = w.answers[in.ID]
+	delete(w.answers, in.ID)
+	return answer, ok, err
 }
 
 // Call has a hook run now, whatever triggers it, and settles; key is the object that it
@@ -44,13 +51,7 @@ func (w *World) Call(ctx context.Context, hook, key string) error {
 	if w.engine == nil {
 		return errors.New("no starling runs here")
 	}
-	w.asked++
-	id := w.asked
-	w.handle(engine.Requested{ID: id, Hook: hook, Key: key})
-	err := w.settle(ctx)
-	answer, ok := w.answers[id]
-	delete(w.answers, id)
-	switch {
+	switch answer, ok, err := w.await(ctx, engine.Requested{Hook: hook, Key: key}); {
 	case ok && answer.Err != nil:
 		return answer.Err
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/hook"
 )
 
 // carryOut does what the engine wants done, and returns the answer; nil when there is
@@ -133,6 +134,13 @@ func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
 		w.ran(a.Hook.ID, a.Key, builtins.PastCtx(result.Ctx(), state))
 	}
 	return done
+}
+
+// quietly calls a hook, and nobody hears of it: it is no run.
+func (w *World) quietly(ctx context.Context, a engine.RunHook) (engine.RunDone, hook.Result) {
+	defer func(was bool) { w.asking = was }(w.asking)
+	w.asking = true
+	return w.executor.RunHook(ctx, a)
 }
 
 func (w *World) noteCommit(a engine.Commit, done engine.Committed) {

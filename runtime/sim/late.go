@@ -101,9 +101,7 @@ func (w *World) heedChildren(ctx context.Context) {
 			continue
 		}
 		a.Now, a.Attempt, a.Failed, a.Past.Failures = w.now, 1, "", refused
-		w.asking = true
-		done, result := w.executor.RunHook(ctx, a)
-		w.asking = false
+		done, result := w.quietly(ctx, a)
 		if done.Gone || done.Incomplete || done.Err != nil {
 			continue
 		}

@@ -153,9 +153,7 @@ func (p *promises) parent(ctx context.Context, of string, a engine.RunHook) {
 		return
 	}
 	a.Now, a.Attempt, a.Failed = w.now, 1, ""
-	w.asking = true
-	done, result := w.executor.RunHook(ctx, a)
-	w.asking = false
+	done, result := w.quietly(ctx, a)
 	if done.Gone || done.Incomplete {
 		return
 	}

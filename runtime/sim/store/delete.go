@@ -38,15 +38,12 @@ type Deleted struct {
 func (s *Store) Delete(t Target, o DeleteOptions) (Deleted, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "delete")
 	if err != nil {
 		return Deleted{}, err
 	}
 	if t.Subresource != "" {
 		return Deleted{}, apierrors.NewMethodNotSupported(k.groupResource(), "delete")
-	}
-	if err := s.fail(t, k, "delete"); err != nil {
-		return Deleted{}, err
 	}
 	return s.delete(k, t, o)
 }
@@ -155,11 +152,8 @@ func protected(k *kind, name string) error {
 func (s *Store) DeleteCollection(t Target, sel Selection, o DeleteOptions) ([]map[string]any, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "deletecollection")
 	if err != nil {
-		return nil, err
-	}
-	if err := s.fail(t, k, "deletecollection"); err != nil {
 		return nil, err
 	}
 	list, err := s.list(k, t, ListOptions{Selection: sel})

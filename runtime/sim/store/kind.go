@@ -119,15 +119,23 @@ func (s *Store) Kind(gvr schema.GroupVersionResource) (k Kind, ok bool) {
 func (s *Store) KindOf(gvk schema.GroupVersionKind) (k Kind, ok bool) {
 	s.mu.Lock()
 	defer s.unlock()
-	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
+	if k := s.kindOf(gvk); k != nil {
 		return k.Kind, true
+	}
+	return Kind{}, false
+}
+
+// kindOf returns the kind that an object says it is, or nil.
+func (s *Store) kindOf(gvk schema.GroupVersionKind) *kind {
+	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
+		return k
 	}
 	for _, k := range s.kinds {
 		if k.GVK() == gvk {
-			return k.Kind, true
+			return k
 		}
 	}
-	return Kind{}, false
+	return nil
 }
 
 // Serve adds a kind that has no CRD and no schema: all its fields are kept as they

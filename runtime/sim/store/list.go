@@ -47,11 +47,8 @@ type token struct {
 func (s *Store) List(t Target, o ListOptions) (List, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "list")
 	if err != nil {
-		return List{}, err
-	}
-	if err := s.fail(t, k, "list"); err != nil {
 		return List{}, err
 	}
 	return s.list(k, t, o)
@@ -165,8 +162,7 @@ func (s *Store) at(k *kind, version int64) (map[string]map[string]any, []string)
 	if version >= s.version {
 		return t.objects, t.keys
 	}
-	objects := make(map[string]map[string]any, len(t.objects))
-	maps.Copy(objects, t.objects)
+	objects := maps.Clone(t.objects)
 	for i := len(s.history) - 1; i >= 0 && s.history[i].version > version; i-- {
 		c := s.history[i]
 		if c.resource != k.keptIn() {
@@ -178,10 +174,5 @@ func (s *Store) at(k *kind, version int64) (map[string]map[string]any, []string)
 			objects[c.key] = c.before
 		}
 	}
-	keys := make([]string, 0, len(objects))
-	for key := range objects {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return objects, keys
+	return objects, slices.Sorted(maps.Keys(objects))
 }

@@ -24,15 +24,13 @@ type Merged struct {
 func (s *Store) Merge(t Target, obj map[string]any) (Merged, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	t.Spared = true
+	k, err := s.find(t, "get")
 	if err != nil {
 		return Merged{}, err
 	}
-	live := s.stored(k, t)
-	if live == nil {
-		return Merged{}, nil
-	}
-	if live, err = s.view(k, live); err != nil {
+	live, err := s.view(k, s.stored(k, t))
+	if err != nil || live == nil {
 		return Merged{}, err
 	}
 	w := &write{store: s, kind: k, target: t, options: WriteOptions{FieldValidation: "Ignore"}}

@@ -121,12 +121,8 @@ func without(obj map[string]any, key string, leave bool) map[string]any {
 	if !leave {
 		return obj
 	}
-	out := make(map[string]any, len(obj))
-	for k, v := range obj {
-		if k != key {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(obj)
+	delete(out, key)
 	return out
 }
 

@@ -332,15 +332,12 @@ func (o origin) Get(k Kind, namespace, name string) (map[string]any, error) {
 	if o.s.kind(k.GVR()) == nil {
 		return nil, nil
 	}
-	of, err := o.s.find(Target{GVR: k.GVR(), Namespace: namespace, Name: name})
+	t := Target{GVR: k.GVR(), Namespace: namespace, Name: name, Spared: true}
+	of, err := o.s.find(t, "get")
 	if err != nil {
 		return nil, err
 	}
-	obj := o.s.stored(of, Target{Namespace: namespace, Name: name})
-	if obj == nil {
-		return nil, nil
-	}
-	return o.s.view(of, obj)
+	return o.s.view(of, o.s.stored(of, t))
 }
 
 func (o origin) List(k Kind, namespace string, sel Selection) ([]map[string]any, error) {

@@ -48,8 +48,8 @@ type Result struct {
 	Warnings []string
 }
 
-// find returns the kind of a target, or 404. The kind of the target is known then.
-func (s *Store) find(t Target) (*kind, error) {
+// find returns the kind of a target, 404, or the error that is due for the call. The object of the target is known then.
+func (s *Store) find(t Target, verb string) (*kind, error) {
 	k := s.kind(t.GVR)
 	if k == nil {
 		return nil, noSuchPath()
@@ -63,7 +63,10 @@ func (s *Store) find(t Target) (*kind, error) {
 		return nil, notFound(k, t.Name)
 	case t.Subresource == "", t.Subresource == "status" && k.Status, t.Subresource == "scale" && k.Scale,
 		t.Subresource == "eviction" && k.Builtin && k.Plural == "pods", t.Subresource == approval && approvable(k):
-		return k, s.load(k, t.Namespace, t.Name)
+		if err := s.load(k, t.Namespace, t.Name); err != nil {
+			return nil, err
+		}
+		return k, s.fail(t, k, verb)
 	}
 	return nil, noSuchPath()
 }
@@ -158,11 +161,8 @@ func (s *Store) pick(k *kind, namespace string, match func(map[string]any) bool,
 func (s *Store) Get(t Target) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "get")
 	if err != nil {
-		return nil, err
-	}
-	if err := s.fail(t, k, "get"); err != nil {
 		return nil, err
 	}
 	obj, err := s.view(k, s.stored(k, t))
@@ -181,11 +181,8 @@ func (s *Store) Get(t Target) (map[string]any, error) {
 func (s *Store) Create(t Target, obj map[string]any, o WriteOptions) (Result, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "create")
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.fail(t, k, "create"); err != nil {
 		return Result{}, err
 	}
 	if t.Subresource == "eviction" {
@@ -205,11 +202,8 @@ func (s *Store) Create(t Target, obj map[string]any, o WriteOptions) (Result, er
 func (s *Store) Update(t Target, obj map[string]any, o WriteOptions) (Result, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "update")
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.fail(t, k, "update"); err != nil {
 		return Result{}, err
 	}
 	w := &write{store: s, kind: k, target: t, options: o}
@@ -225,15 +219,12 @@ func (s *Store) Update(t Target, obj map[string]any, o WriteOptions) (Result, er
 func (s *Store) Patch(t Target, typ types.PatchType, data []byte, o WriteOptions) (Result, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
-	if err != nil {
-		return Result{}, err
-	}
 	verb := "patch"
 	if typ == types.ApplyPatchType {
 		verb = "apply"
 	}
-	if err := s.fail(t, k, verb); err != nil {
+	k, err := s.find(t, verb)
+	if err != nil {
 		return Result{}, err
 	}
 	w := &write{store: s, kind: k, target: t, options: o}

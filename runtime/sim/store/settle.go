@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,14 +33,11 @@ func (s *Store) Settle() bool {
 
 // each calls fn for all objects, in order, until it returns true.
 func (s *Store) each(fn func(k *kind, obj map[string]any) bool) bool {
-	resources := make([]schema.GroupResource, 0, len(s.tables))
-	for gr, t := range s.tables {
-		if len(t.keys) > 0 {
-			resources = append(resources, gr)
+	order := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
+	for _, gr := range slices.SortedFunc(maps.Keys(s.tables), order) {
+		if len(s.tables[gr].keys) == 0 {
+			continue
 		}
-	}
-	slices.SortFunc(resources, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
-	for _, gr := range resources {
 		k := s.anyVersion(gr)
 		if k == nil {
 			continue
@@ -90,10 +88,8 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 		name, _ := ref["name"].(string)
 		kindName, _ := ref["kind"].(string)
 		o := owner{ref: ref, unknown: true}
-		for _, k := range s.served(schema.FromAPIVersionAndKind(apiVersion, kindName)) {
-			if k.Namespaced && namespaceOf(obj) == "" {
-				continue // nobody can own across namespaces: left alone
-			}
+		// Nobody can own across namespaces: left alone.
+		if k := s.kindOf(schema.FromAPIVersionAndKind(apiVersion, kindName)); k != nil && (!k.Namespaced || namespaceOf(obj) != "") {
 			key := name
 			if k.Namespaced {
 				key = keyOf(namespaceOf(obj), name)
@@ -106,18 +102,6 @@ func (s *Store) ownersOf(obj map[string]any) []owner {
 		out = append(out, o)
 	}
 	return out
-}
-
-func (s *Store) served(gvk schema.GroupVersionKind) []*kind {
-	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
-		return []*kind{k}
-	}
-	for _, k := range s.kinds {
-		if k.GVK() == gvk {
-			return []*kind{k}
-		}
-	}
-	return nil
 }
 
 func waitsForDependents(obj map[string]any) bool {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -50,11 +51,8 @@ type Watcher struct {
 func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	k, err := s.find(t)
+	k, err := s.find(t, "watch")
 	if err != nil {
-		return nil, err
-	}
-	if err := s.fail(t, k, "watch"); err != nil {
 		return nil, err
 	}
 	match, err := k.matcher(t.Namespace, o.Selection)
@@ -66,7 +64,7 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 	}
 	pick := func(obj map[string]any) (map[string]any, error) { return s.pick(k, t.Namespace, match, obj) }
 	w := &Watcher{store: s, kind: k, pick: pick, notify: o.Notify, at: s.version}
-	version, err := parseVersion(defaultText(o.Version, "0"))
+	version, err := parseVersion(cmp.Or(o.Version, "0"))
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +92,6 @@ func (s *Store) Watch(t Target, o WatchOptions) (*Watcher, error) {
 	}
 	s.watchers = append(s.watchers, w)
 	return w, nil
-}
-
-func defaultText(text, def string) string {
-	if text == "" {
-		return def
-	}
-	return text
 }
 
 // Next returns the next event; ok is false when there is none now. After an ERROR
@@ -190,9 +181,8 @@ func (s *Store) notify() {
 
 // statusObject is a Status as an object.
 func statusObject(status metav1.Status) map[string]any {
-	out := map[string]any{
+	return map[string]any{
 		"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": status.Status,
 		"message": status.Message, "reason": string(status.Reason), "code": int64(status.Code),
 	}
-	return out
 }
