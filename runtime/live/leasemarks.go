@@ -113,8 +113,8 @@ func (m *Marks) End(holder string) error {
 	return os.WriteFile(filepath.Join(m.dir, endedName), []byte(holder), 0o600)
 }
 
-// keep takes back what somebody has taken out of the Lease of this process: people, or a process that lives. This one may
-// have lost the Lease and have it again: then nobody had it in between.
+// keep takes back what somebody has taken out of the Lease of this process: people, or a process that lives. This one
+// may have lost the Lease and have it again: then nobody had it in between.
 func (m *Marks) keep(text string) {
 	left := readLeaseMarks(text)
 	m.mu.Lock()
@@ -195,7 +195,7 @@ func (m *Marks) lookIn(d time.Duration) {
 func (m *Marks) carry() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var l leaseMarks
+	l := leaseMarks{Unclean: map[string]int{}, Counted: map[string][]string{}}
 	for mark, r := range m.running {
 		if r.carried = !m.over && r.times > r.waiting; r.carried {
 			l.Running = append(l.Running, mark)
@@ -205,19 +205,15 @@ func (m *Marks) carry() string {
 	l.Running = l.Running[:min(len(l.Running), maxCarried)]
 	slices.Sort(l.Running)
 	for _, mark := range slices.SortedFunc(maps.Keys(m.inherited.Unclean), m.before) {
-		if m.hooks == nil || m.hooks[mark] || m.asked[mark] || time.Since(m.led) < staysUnasked {
-			if l.Unclean == nil {
-				l.Unclean, l.Counted = map[string]int{}, map[string][]string{}
-			}
-			if len(l.Unclean) < maxCarried {
-				l.Unclean[mark] = m.inherited.Unclean[mark]
-				if named := m.inherited.Counted[mark]; len(named) > 0 {
-					l.Counted[mark] = named
-				}
+		stays := m.hooks == nil || m.hooks[mark] || m.asked[mark] || time.Since(m.led) < staysUnasked
+		if stays && len(l.Unclean) < maxCarried {
+			l.Unclean[mark] = m.inherited.Unclean[mark]
+			if named := m.inherited.Counted[mark]; len(named) > 0 {
+				l.Counted[mark] = named
 			}
 		}
 	}
-	if l.Running == nil && l.Unclean == nil {
+	if len(l.Running)+len(l.Unclean) == 0 {
 		return ""
 	}
 	text, _ := json.Marshal(l) // texts and numbers
