@@ -123,7 +123,11 @@ func Compute(ctx context.Context, o Options) (Result, error) {
 	b.hooks()
 	b.own()
 	b.objects()
-	b.leave()
+	if o.Over != nil {
+		if err := b.released(); err != nil && ctx.Err() == nil {
+			b.lack("the releases in the cluster cannot be read, so what they need to go may be missing: %s", err)
+		}
+	}
 	return b.result(), ctx.Err()
 }
 
@@ -141,7 +145,6 @@ type builder struct {
 	starling *rules
 	tree     map[string]*rules
 	notes    map[string]bool // true: rights are missing
-	leaves   []placedRule    // of the releases in the cluster
 }
 
 func newBuilder(ctx context.Context, o Options, gen *generation.Generation) *builder {

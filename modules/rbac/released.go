@@ -6,17 +6,18 @@ import (
 
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/starling-operator/starling/runtime/sim"
 )
 
-// released notes what the releases in the cluster need to go, or to drop what their charts hold no more. Of a module
+// released needs what the releases in the cluster take to go, or to drop what their charts hold no more. Of a module
 // that has left the tree nothing else tells.
-func (b *builder) released(w *sim.World) error {
-	if err := w.Begin(b.ctx); err != nil {
+func (b *builder) released() error {
+	w, err := b.world()
+	if err == nil {
+		err = w.Begin(b.ctx)
+	}
+	if err != nil {
 		return err
 	}
-	defer w.Stop()
 	refs, err := w.Installed(b.ctx)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (b *builder) released(w *sim.World) error {
 			continue
 		}
 		why := []string{"release of " + ref.Module + ", which is in the cluster"}
-		b.leaves = append(b.leaves, placedRule{ref.Namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why}})
+		b.lacks(ref.Namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
 		held := &chart{}
 		for _, doc := range releaseutil.SplitManifests(r.Manifest) {
 			if err := held.parse(doc, kindName{}, b.kinds); err != nil {
@@ -50,28 +51,20 @@ func (b *builder) released(w *sim.World) error {
 			if k.Namespaced {
 				namespace = cmp.Or(o.Metadata.Namespace, ref.Namespace)
 			}
-			b.leaves = append(b.leaves, placedRule{namespace, Rule{Group: k.Group, Resource: k.Plural, Verbs: []string{"get", "delete"}, Why: why}})
+			b.lacks(namespace, Rule{Group: k.Group, Resource: k.Plural, Verbs: []string{"get", "delete"}, Why: why})
 		}
 	}
 	return nil
 }
 
-// placedRule is a rule in a namespace, "" for the whole cluster.
-type placedRule struct {
-	namespace string
-	Rule
-}
-
-// leave needs what was noted of releases and nothing else needs.
-func (b *builder) leave() {
-	for _, r := range b.leaves {
-		r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool {
-			return slices.ContainsFunc([]*rules{b.tree[""], b.tree[r.namespace]}, func(all *rules) bool {
-				return all != nil && slices.ContainsFunc(all.list, func(other Rule) bool { return other.covers(r.Rule, verb) })
-			})
+// lacks needs verbs that nothing else needs.
+func (b *builder) lacks(namespace string, r Rule) {
+	r.Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool {
+		return slices.ContainsFunc([]*rules{b.tree[""], b.tree[namespace]}, func(all *rules) bool {
+			return all != nil && slices.ContainsFunc(all.list, func(other Rule) bool { return other.covers(r, verb) })
 		})
-		if len(r.Verbs) > 0 {
-			b.add(r.namespace, r.Rule)
-		}
+	})
+	if len(r.Verbs) > 0 {
+		b.add(namespace, r)
 	}
 }

@@ -15,16 +15,21 @@ import (
 // worldTime bounds what hooks may take to find values.
 const worldTime = 30 * time.Second
 
+// world is the cluster in which hooks look.
+func (b *builder) world() (*sim.World, error) {
+	o := sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer}
+	if b.o.Over != nil {
+		b.o.Over(&o)
+	}
+	return sim.New(o)
+}
+
 // found are the values of the modules as their hooks find them, with which charts may
 // render to more than without: in an empty cluster, among the given objects, or in a real
 // one; and what charts see of that cluster. Values are missing when hooks cannot find their source, or not in time. An error
 // says that there is no such cluster.
 func (b *builder) found() (map[string]map[string]any, *chartutil.Capabilities, error) {
-	o := sim.Options{Generation: b.gen, Builtins: b.kinds.builtins, Namespace: b.o.Namespace, Name: b.o.Name, Renderer: b.o.Renderer}
-	if b.o.Over != nil {
-		b.o.Over(&o)
-	}
-	w, err := sim.New(o)
+	w, err := b.world()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,11 +44,6 @@ func (b *builder) found() (map[string]map[string]any, *chartutil.Capabilities, e
 	caps, err := w.Capabilities()
 	if err != nil {
 		return nil, nil, err
-	}
-	if b.o.Over != nil {
-		if err := b.released(w); err != nil && b.ctx.Err() == nil {
-			b.lack("the releases in the cluster cannot be read, so what they need to go may be missing: %s", err)
-		}
 	}
 	hooks := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return len(m.Hooks) > 0 })
 	charts := slices.ContainsFunc(b.gen.All(), func(m *generation.Module) bool { return m.Tree.Chart != nil })

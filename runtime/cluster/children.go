@@ -171,10 +171,8 @@ func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live
 	if named, _ := reconcile.ParentOf(live); labelOf(live) == label && named == parent {
 		return live, nil
 	}
-	metadata, _ := live["metadata"].(map[string]any)
-	version, _ := metadata["resourceVersion"].(string)
 	p, err := w.o.Client.begin(ctx, manager, effect.Write{
-		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: version},
+		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
 		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
 			"metadata": map[string]any{
 				"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},

@@ -105,10 +105,8 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 // writersOf are the managers that have applied each annotation. An object may have marks of many parents: it is gone
 // through once for all of them.
 func writersOf(live map[string]any) map[string][]string {
-	metadata, _ := live["metadata"].(map[string]any)
-	entries, _ := metadata["managedFields"].([]any)
 	out := map[string][]string{}
-	for _, e := range entries {
+	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
 		entry, _ := e.(map[string]any)
 		by, _ := entry["manager"].(string)
 		fields, _ := entry["fieldsV1"].(map[string]any)

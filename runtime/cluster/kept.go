@@ -156,15 +156,12 @@ func (e *keptError) Error() string { return e.msg }
 // read takes one Secret into modules and out.
 func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[string]map[string][]byte) error {
 	ref := effect.RefOf(obj)
-	meta, _ := obj["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	module, _ := labels[KeptLabel].(string)
+	module := effect.At[string](obj, "metadata", "labels", KeptLabel)
 	number := k.partNumber(module, ref.Name)
 	if number == 0 || obj["type"] != KeptType {
 		return nil // carries our labels but is not ours
 	}
-	revision, _ := annotations[revisionAnnotation].(string)
+	revision := effect.At[string](obj, "metadata", "annotations", revisionAnnotation)
 	p := &part{content: content{sums: map[string][sha256.Size]byte{}}}
 	p.seen(obj)
 	p.revision, _ = strconv.ParseInt(revision, 10, 64)

@@ -99,9 +99,7 @@ func (k *Kept) write(module string, ch change, p *part, data map[string][]byte) 
 
 // seen takes over the identity of a Secret from an answer of the API server.
 func (p *part) seen(obj map[string]any) {
-	metadata, _ := obj["metadata"].(map[string]any)
-	p.uid, _ = metadata["uid"].(string)
-	p.version, _ = metadata["resourceVersion"].(string)
+	p.uid, p.version = uidOf(obj), versionOf(obj)
 }
 
 // settle finds out what has become of writes that had no clear answer: each Secret

@@ -98,8 +98,7 @@ func (p *pending) program(ctx context.Context) (map[string]any, error) {
 		return nil, notFound(p.mapping, p.write.Ref)
 	}
 	_, version := p.fence()
-	metadata, _ := p.live["metadata"].(map[string]any)
-	if metadata["resourceVersion"] != version {
+	if versionOf(p.live) != version {
 		return nil, conflict(p.mapping, p.write.Ref)
 	}
 	if p.jq == nil {

@@ -125,12 +125,8 @@ func (k SecretKey) makeSeal(ctx context.Context, now time.Time) (warning string,
 
 // ledBefore says whether a process of the instance has had the Lease before the one that holds it now.
 func ledBefore(lease map[string]any) bool {
-	spec, _ := lease["spec"].(map[string]any)
-	meta, _ := lease["metadata"].(map[string]any)
-	changes, _ := spec["leaseTransitions"].(int64)
-	first, _ := spec["acquireTime"].(string)
-	made, _ := meta["creationTimestamp"].(string)
-	had, err := time.Parse(time.RFC3339, first)
-	at, failed := time.Parse(time.RFC3339, made)
+	changes := effect.At[int64](lease, "spec", "leaseTransitions")
+	had, err := time.Parse(time.RFC3339, effect.At[string](lease, "spec", "acquireTime"))
+	at, failed := time.Parse(time.RFC3339, effect.At[string](lease, "metadata", "creationTimestamp"))
 	return lease != nil && (changes > 0 || err != nil || failed != nil || had.Sub(at).Abs() > time.Minute)
 }

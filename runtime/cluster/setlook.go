@@ -38,9 +38,7 @@ func sightOf(marks setMarks, obj map[string]any, certain bool) sight {
 
 // created is a time that can be compared as a text.
 func (s sight) created() string {
-	metadata, _ := s.live["metadata"].(map[string]any)
-	created, _ := metadata["creationTimestamp"].(string)
-	return created
+	return effect.At[string](s.live, "metadata", "creationTimestamp")
 }
 
 // reading is one request for members of one kind: a list, or one object.

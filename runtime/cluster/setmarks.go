@@ -139,6 +139,10 @@ func textOf(obj map[string]any, in, key string) string {
 
 func uidOf(obj map[string]any) string { return effect.At[string](obj, "metadata", "uid") }
 
+func versionOf(obj map[string]any) string {
+	return effect.At[string](obj, "metadata", "resourceVersion")
+}
+
 // slim is what a write of a member asks of an object that carries the label, without the
 // object's content.
 func slim(obj map[string]any) map[string]any {

@@ -19,8 +19,7 @@ func (w *Writer) statusStands(manager string, wr effect.Write) bool {
 		return false
 	}
 	live := w.o.Known(wr.Ref)
-	metadata, _ := live["metadata"].(map[string]any)
-	if u := wr.Unchanged; u != nil && (u.ResourceVersion != "" && u.ResourceVersion != metadata["resourceVersion"] || u.UID != "" && u.UID != uidOf(live)) {
+	if u := wr.Unchanged; u != nil && (u.ResourceVersion != "" && u.ResourceVersion != versionOf(live) || u.UID != "" && u.UID != uidOf(live)) {
 		return false // it is told that it has changed
 	}
 	return live != nil && StatusSame(wr.Object, live, manager)

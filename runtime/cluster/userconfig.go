@@ -62,11 +62,9 @@ func configWrite(wr effect.Write, live map[string]any) (*effect.Write, error) {
 		}
 		return next, nil
 	}
-	version := effect.At[string](live, "metadata", "resourceVersion")
-	next.Unchanged = &effect.Unchanged{ResourceVersion: version, UID: uidOf(live)}
+	next.Unchanged = &effect.Unchanged{ResourceVersion: versionOf(live), UID: uidOf(live)}
 	if c.Object {
-		spec, _ := live["spec"].(map[string]any)
-		section, _ := spec["values"].(map[string]any)
+		section := effect.At[map[string]any](live, "spec", "values")
 		if done, err := values.Stands(section, c); done || err != nil {
 			return nil, err
 		}
@@ -74,8 +72,7 @@ func configWrite(wr effect.Write, live map[string]any) (*effect.Write, error) {
 		next.Patch = &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{"spec": map[string]any{"values": patch}}}
 		return next, nil
 	}
-	data, _ := live["data"].(map[string]any)
-	text, _ := data[c.Key].(string)
+	text := effect.At[string](live, "data", c.Key)
 	edited, err := values.EditConfig(text, c)
 	if err != nil || edited == text {
 		return nil, err

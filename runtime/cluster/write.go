@@ -231,11 +231,9 @@ func (p *pending) fence() (uid, version string) {
 	}
 	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
 	if p.live != nil && checked {
-		metadata, _ := p.live["metadata"].(map[string]any)
-		uid, _ = metadata["uid"].(string)
-		version, _ = metadata["resourceVersion"].(string)
+		return uidOf(p.live), versionOf(p.live)
 	}
-	return uid, version
+	return "", ""
 }
 
 func (p *pending) send(ctx context.Context) (map[string]any, error) {

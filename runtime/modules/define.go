@@ -78,6 +78,6 @@ func Define(ctx context.Context, c Definer) (changed bool, err error) {
 
 // numberOf is the number of a definition; 0: it has none.
 func numberOf(definition map[string]any) int {
-	n, _ := strconv.Atoi(text(child(child(definition, "metadata"), "annotations"), numberAnnotation))
+	n, _ := strconv.Atoi(effect.At[string](definition, "metadata", "annotations", numberAnnotation))
 	return n
 }

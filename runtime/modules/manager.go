@@ -268,9 +268,8 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 		if err != nil || made == nil {
 			return err // nil: somebody was faster
 		}
-		metadata := child(made, "metadata")
-		if s.uid = text(metadata, "uid"); s.status != nil && s.create == nil {
-			s.status.ObservedGeneration = number(metadata, "generation")
+		if s.uid = effect.At[string](made, "metadata", "uid"); s.status != nil && s.create == nil {
+			s.status.ObservedGeneration = effect.At[int64](made, "metadata", "generation")
 			s.status.stamp(s.status, now)
 		}
 	}
@@ -299,7 +298,7 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	e.status, e.wrote, e.answer, e.moving = s.status, want, textOf(child(answer, "status")), time.Time{}
+	e.status, e.wrote, e.answer, e.moving = s.status, want, textOf(effect.At[map[string]any](answer, "status")), time.Time{}
 	e.failing = s.failing
 	for _, ev := range s.events {
 		ev.UID = s.uid

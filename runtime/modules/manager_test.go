@@ -78,7 +78,7 @@ func (s *server) Write(_ context.Context, _ string, w effect.Write) (map[string]
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "modules"}, name)
 	case w.Kind == effect.WriteStatus:
 		obj["status"] = w.Object["status"]
-	case w.Kind == effect.WriteDelete && w.Unchanged.ResourceVersion != text(child(obj, "metadata"), "resourceVersion"):
+	case w.Kind == effect.WriteDelete && w.Unchanged.ResourceVersion != effect.At[string](obj, "metadata", "resourceVersion"):
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "modules"}, name, errors.New("modified"))
 	case w.Kind == effect.WriteDelete:
 		delete(s.objects, name)
@@ -303,3 +303,5 @@ func TestAnObjectIsDeletedAsItWasSeen(t *testing.T) {
 		t.Errorf("there is %v after %v", s.objects["web"], s.writes)
 	}
 }
+
+func child(m map[string]any, key string) map[string]any { return effect.At[map[string]any](m, key) }

@@ -43,7 +43,7 @@ type Object struct {
 
 // Filter keeps of an object what [Read] reads.
 func Filter(obj map[string]any) (starlark.Value, bool, error) {
-	metadata, spec := child(obj, "metadata"), child(obj, "spec")
+	metadata, spec := effect.At[map[string]any](obj, "metadata"), effect.At[map[string]any](obj, "spec")
 	says := false
 	for field := range spec {
 		says = says || field != "instance"
@@ -51,9 +51,9 @@ func Filter(obj map[string]any) (starlark.Value, bool, error) {
 	return object.New(map[string]any{
 		"name": metadata["name"], "uid": metadata["uid"], "generation": metadata["generation"], "version": metadata["resourceVersion"],
 		"deleting":  metadata["deletionTimestamp"] != nil,
-		"label":     child(metadata, "labels")[effect.InstanceLabel],
-		"reconcile": child(metadata, "annotations")[ReconcileAnnotation],
-		"instance":  spec["instance"], "says": says, "spec": textOf(spec), "status": textOf(child(obj, "status")),
+		"label":     effect.At[any](metadata, "labels", effect.InstanceLabel),
+		"reconcile": effect.At[any](metadata, "annotations", ReconcileAnnotation),
+		"instance":  spec["instance"], "says": says, "spec": textOf(spec), "status": textOf(effect.At[map[string]any](obj, "status")),
 	}), true, nil
 }
 
@@ -64,10 +64,11 @@ func Read(kept starlark.Value) Object {
 		return Object{}
 	}
 	m := o.Map()
+	text := func(key string) string { return effect.At[string](m, key) }
 	return Object{
-		Name: text(m, "name"), UID: text(m, "uid"), Generation: number(m, "generation"), Version: text(m, "version"),
-		Label: text(m, "label"), Reconcile: text(m, "reconcile"), Deleting: m["deleting"] == true,
-		Instance: text(m, "instance"), Says: m["says"] == true, Spec: text(m, "spec"), Status: text(m, "status"),
+		Name: text("name"), UID: text("uid"), Generation: effect.At[int64](m, "generation"), Version: text("version"),
+		Label: text("label"), Reconcile: text("reconcile"), Deleting: m["deleting"] == true,
+		Instance: text("instance"), Says: m["says"] == true, Spec: text("spec"), Status: text("status"),
 	}
 }
 
@@ -78,21 +79,6 @@ func textOf(plain map[string]any) string {
 	}
 	data, _ := json.Marshal(plain) // with sorted keys; it came as JSON
 	return string(data)
-}
-
-func child(m map[string]any, key string) map[string]any {
-	out, _ := m[key].(map[string]any)
-	return out
-}
-
-func text(m map[string]any, key string) string {
-	out, _ := m[key].(string)
-	return out
-}
-
-func number(m map[string]any, key string) int64 {
-	out, _ := m[key].(int64)
-	return out
 }
 
 // Owner names the instance that the object belongs to; empty: none yet. A spec.instance counts

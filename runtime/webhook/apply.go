@@ -180,9 +180,8 @@ func (m *Manager) unwanted(ctx context.Context, ref effect.Ref, obj map[string]a
 	module := labelOf(obj, effect.ModuleLabel)
 	if m.removable(ref, module, w) && !m.returns(module, w, away) {
 		asked := time.Now()
-		unchanged := &effect.Unchanged{} // one that somebody has taken over since is not ours
-		unchanged.UID, _ = meta["uid"].(string)
-		unchanged.ResourceVersion, _ = meta["resourceVersion"].(string)
+		// One that somebody has taken over since is not ours.
+		unchanged := &effect.Unchanged{UID: effect.At[string](meta, "uid"), ResourceVersion: effect.At[string](meta, "resourceVersion")}
 		if _, err := m.o.Client.Write(ctx, "", effect.Write{Kind: effect.WriteDelete, Ref: ref, Unchanged: unchanged}); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 		errs = append(errs, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		before, _ := annotationsOf(names[name])[annotationBefore].(string)
+		before := effect.At[string](names[name], "metadata", "annotations", annotationBefore)
 		spec, _ := names[name]["spec"].(map[string]any)
 		what, conversion := "conversion strategy None", any(map[string]any{"strategy": "None"})
 		switch was := map[string]any(nil); {
@@ -90,18 +90,12 @@ func converted(ctx context.Context, client *cluster.Client, instance string) (ma
 	_, err := client.Each(ctx, mapping, "", metav1.ListOptions{Limit: 100}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)
 		spec, _ := obj["spec"].(map[string]any)
-		if name, _ := meta["name"].(string); annotationsOf(obj)[annotationConversion] == instance {
+		if name, _ := meta["name"].(string); effect.At[string](obj, "metadata", "annotations", annotationConversion) == instance {
 			found[name] = map[string]any{"metadata": map[string]any{"annotations": meta["annotations"], "managedFields": meta["managedFields"]}, "spec": map[string]any{"conversion": spec["conversion"]}}
 		}
 		return nil
 	})
 	return found, client.Explain(err, "list", mapping, "")
-}
-
-func annotationsOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	return annotations
 }
 
 // ofOthers says whether somebody else converts a definition: at a path that is not ours, or where they have written

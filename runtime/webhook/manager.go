@@ -325,11 +325,10 @@ func (m *Manager) watch(bindings []bound) {
 
 // conversionOnly keeps of a definition what is looked at here.
 func conversionOnly(obj map[string]any) (starlark.Value, bool, error) {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	spec, _ := obj["spec"].(map[string]any)
+	annotations := effect.At[map[string]any](obj, "metadata", "annotations")
 	return object.New(map[string]any{
-		"name": meta["name"], "instance": annotations[annotationConversion], "before": annotations[annotationBefore], "conversion": spec["conversion"],
+		"name": effect.At[any](obj, "metadata", "name"), "instance": annotations[annotationConversion], "before": annotations[annotationBefore],
+		"conversion": effect.At[any](obj, "spec", "conversion"),
 	}), true, nil
 }
 

@@ -115,8 +115,7 @@ func (m *Manager) convert(ctx context.Context, b bound, s shape, has map[string]
 // owner names the webhook of somebody else that converts, "" when there is none.
 func (m *Manager) owner(conversion any) string {
 	is, _ := conversion.(map[string]any)
-	webhook, _ := is["webhook"].(map[string]any)
-	client, _ := webhook["clientConfig"].(map[string]any)
+	client := effect.At[map[string]any](is, "webhook", "clientConfig")
 	if is["strategy"] != "Webhook" || client == nil {
 		return ""
 	}
