@@ -204,7 +204,8 @@ func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 // ownHeaders are those that follow from the request, and would be wrong if set.
 var ownHeaders = [...]string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Expect", "Accept-Encoding"}
 
-// httpHeaders reads headers=, each a text: several lines of one name are a text with commas. Errors name headers, and never show what they hold.
+// httpHeaders reads headers=, each a text: several lines of one name are a text with commas. Errors name headers, and
+// never show what they hold.
 func httpHeaders(v starlark.Value) (map[string]string, error) {
 	m, ok := v.(starlark.IterableMapping)
 	if !ok {

@@ -85,7 +85,9 @@ func (m *Manager) reconcile(ctx context.Context, w want) (waiting bool, err erro
 		try(c.definition, c.err)
 	}
 	for hook := range m.unregistered {
-		registered[hook] = registered[hook] // nil if the hook has no binding any more
+		if _, wanted := registered[hook]; !wanted {
+			registered[hook] = nil
+		}
 	}
 	m.account(registered)
 	return waiting, errors.Join(failed...)
