@@ -56,6 +56,10 @@ type lifeOf struct {
 // mostKills is how many processes are killed in one part of a life at most.
 const mostKills = 15
 
+// patientKills is how many are killed one write after the other. Two writes may undo each other from one process to the
+// next: that a module is uninstalled in a moment, and that it is now. From then on each process gets one write further.
+const patientKills = 6
+
 func newLifeOf(t *testing.T, name string, reaches bool) *lifeOf {
 	t.Helper()
 	f := withObjects(t, shared.Namespace(t), "starling", mirror(name, on), map[string]string{"beside-" + name + "/module.star": on})
@@ -168,7 +172,10 @@ func (l *lifeOf) part(what string, happens func(), is func(*unstructured.Unstruc
 			break
 		}
 		if happens = func() { l.freeLease(); l.start() }; !l.reaches {
-			at = 2
+			at = max(at, 2)
+		}
+		if kills >= patientKills {
+			at++
 		}
 	}
 	l.pictures = append(l.pictures, what+": "+picture)
