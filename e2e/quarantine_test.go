@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,10 +66,13 @@ hook(grind, on = [startup()], timeout = "10m")
 	f.start()
 	for range 2 {
 		f.waitRevision(f.ns, "healthy", 1)
+		f.waitState("healthy", status.ModuleReady)
+		f.waitState("probe", status.ModuleReady)
+		since := time.Now() // nothing else runs any more
 		f.eventually("the Lease says that one hook runs, in this process", func() error {
 			var marks struct{ Running []string }
 			text := f.lease().Annotations["starling.dev/marks"]
-			if err := json.Unmarshal([]byte(text), &marks); err != nil || len(marks.Running) != 1 || f.holder() == "" {
+			if err := json.Unmarshal([]byte(text), &marks); err != nil || len(marks.Running) != 1 || f.holder() == "" || !f.lease().Spec.RenewTime.After(since) {
 				return fmt.Errorf("it says %q", text)
 			}
 			return nil

@@ -30,7 +30,7 @@ func late(name string) map[string]string {
 	}
 }
 
-// latecomers are processes of which the one that leads is the first to get a change of the tree. Each has its own tree.
+// latecomers are processes, each with its own tree. The one that leads is the first to get a change of the tree.
 type latecomers struct {
 	*world
 	killer *proxy.Killer

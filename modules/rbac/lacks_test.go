@@ -21,7 +21,7 @@ import (
 )
 
 // A release that is in the cluster needs rights to go: of a module that has left the tree, and of a kind that a chart
-// holds no more. Nothing is said of those that are needed anyway.
+// holds no more. Rights that are needed anyway are not said twice.
 func TestReleasesInTheCluster(t *testing.T) {
 	read := func(files map[string]string) *tree.Tree {
 		fsys := fstest.MapFS{}

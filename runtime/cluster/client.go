@@ -156,8 +156,8 @@ func (c *Client) UnfencedConfig() *rest.Config { return rest.CopyConfig(c.unfenc
 // mark is signed, and all are believed.
 func (c *Client) UseSeal(s *effect.Seal) { c.seal = s }
 
-// UseOthers has the client write no object of which others says that another Starling goes by it. It is called before
-// anything else.
+// UseOthers sets what says whether another Starling goes by an object. The client does not write such an object. It is
+// called before anything else.
 func (c *Client) UseOthers(others func(effect.Ref) bool) { c.others = others }
 
 // Others is what [Client.UseOthers] was given.
