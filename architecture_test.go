@@ -35,7 +35,7 @@ var layers = []struct {
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
-	{"children of parents", []string{"runtime/reconcile"}, false},
+	{"children of parents", []string{"runtime/apply", "runtime/reconcile"}, false},
 	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }

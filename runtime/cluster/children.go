@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -142,8 +143,8 @@ func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write
 		return err
 	}
 	goes := func(live map[string]any) bool {
-		a := appliedFields(live, manager, "")
-		return marked(a) && a.owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
+		a := apply.FieldsOf(live, manager, "")
+		return marked(a) && a.Owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
 	}
 	if live != nil && (m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live)) {
 		return nil // the decision has looked at the signature of the object with this uid
@@ -190,10 +191,10 @@ func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live
 func (w *Writer) madeFor(live, want map[string]any, manager string) bool {
 	_, of := reconcile.ParentOf(want)
 	_, is := reconcile.ParentOf(live)
-	a := appliedFields(live, manager, "")
+	a := apply.FieldsOf(live, manager, "")
 	seal := w.o.Client.seal
 	return (childSigned(seal, want, live) || seal.TakesUnsigned()) && is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
-		(labelOf(live) == labelOf(want) || !a.owns("labels", reconcile.ControllerLabel))
+		(labelOf(live) == labelOf(want) || !a.Owns("labels", reconcile.ControllerLabel))
 }
 
 // childClaim is what is signed of a child: whose it is.
@@ -209,17 +210,8 @@ func childSigned(seal *effect.Seal, want, live map[string]any) bool {
 
 // marked says whether the manager has named the parent. One that somebody else has written, such as the
 // uid of another parent, has no child deleted.
-func marked(a *applied) bool { return a != nil && a.owns("annotations", reconcile.ParentUIDAnnotation) }
-
-// owns says whether the manager owns a label or an annotation.
-func (a *applied) owns(in, key string) bool {
-	if a == nil {
-		return false
-	}
-	metadata, _ := a.fields["f:metadata"].(map[string]any)
-	fields, _ := metadata["f:"+in].(map[string]any)
-	_, is := fields["f:"+key]
-	return is
+func marked(a *apply.Fields) bool {
+	return a != nil && a.Owns("annotations", reconcile.ParentUIDAnnotation)
 }
 
 func labelOf(obj map[string]any) string {
@@ -248,13 +240,13 @@ func fixed(err error) bool {
 // Same says whether a forced apply of want by manager would leave live as it is. False where that is
 // not known.
 func Same(want, live map[string]any, manager string) bool {
-	owned := appliedFields(live, manager, "")
-	return sameAs(asSigned(want, live, owned), live, owned, equal)
+	owned := apply.FieldsOf(live, manager, "")
+	return apply.SameAs(asSigned(want, live, owned), live, owned, apply.Equal)
 }
 
 // asSigned is want with the signature that manager has put on live: it differs from one write to another.
-func asSigned(want, live map[string]any, owned *applied) map[string]any {
-	if owned == nil || !owned.owns("annotations", effect.ChildSignature) {
+func asSigned(want, live map[string]any, owned *apply.Fields) map[string]any {
+	if owned == nil || !owned.Owns("annotations", effect.ChildSignature) {
 		return want
 	}
 	return reconcile.Signed(want, live)
@@ -262,14 +254,14 @@ func asSigned(want, live map[string]any, owned *applied) map[string]any {
 
 // Owns is Same whatever the values are: somebody who changes one takes it from manager.
 func Owns(want, live map[string]any, manager string) bool {
-	owned := appliedFields(live, manager, "")
-	return sameAs(asSigned(want, live, owned), live, owned, func(_, _ any) bool { return true })
+	owned := apply.FieldsOf(live, manager, "")
+	return apply.SameAs(asSigned(want, live, owned), live, owned, func(_, _ any) bool { return true })
 }
 
 // Written says whether manager has made live a child. Signed says whether it carries the signature, too: else
 // somebody has written the marks, or an earlier version.
 func Written(seal *effect.Seal, live map[string]any, manager string) (made, signed bool) {
-	return marked(appliedFields(live, manager, "")), childSigned(seal, live, live)
+	return marked(apply.FieldsOf(live, manager, "")), childSigned(seal, live, live)
 }
 
 // Takers returns the other managers of an object, without those that write its status only.

@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/starling-operator/starling/builtins"
 	e2e "github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -353,7 +354,7 @@ func TestRealSets(t *testing.T) {
 	w.write(effect.Write{Kind: effect.WriteCreate, Ref: effect.RefOf(copied), Object: copied})
 	w.write(effect.Write{Kind: effect.WritePatch, Ref: effect.RefOf(copied), Patch: &effect.Patch{Type: effect.PatchMerge,
 		Body: map[string]any{"metadata": map[string]any{"managedFields": metadata["managedFields"]}}}})
-	if appliedFields(w.get(effect.RefOf(copied)), "starling/web/f", "") == nil {
+	if apply.FieldsOf(w.get(effect.RefOf(copied)), "starling/web/f", "") == nil {
 		t.Error("the copy has no field managers")
 	}
 	w.writer = NewWriter(w.writer.o) // another process

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -65,15 +66,15 @@ func tooMany(live, want map[string]any, hookID string) bool {
 // FieldsWritten says whether manager has written the annotation by which a parent says that it has fields of
 // live.
 func FieldsWritten(live map[string]any, manager, mark string) bool {
-	return appliedFields(live, manager, "").owns("annotations", mark)
+	return apply.FieldsOf(live, manager, "").Owns("annotations", mark)
 }
 
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want
 // with another value. Manager is that of the mark's parent.
 func Rival(want, live map[string]any, manager, mark, subresource string) (out hook.Rival) {
 	var own []string
-	if a := appliedFields(live, manager, subresource); a != nil {
-		own = clashes(want, live, a.fields, "")
+	if a := apply.FieldsOf(live, manager, subresource); a != nil {
+		own = clashes(want, live, a.Set, "")
 	}
 	parents := []string{manager}
 	writers := writersOf(live)
@@ -82,12 +83,12 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 			continue
 		}
 		for _, by := range writers[held.Name] {
-			a := appliedFields(live, by, subresource)
+			a := apply.FieldsOf(live, by, subresource)
 			if a == nil {
 				continue
 			}
 			parents = append(parents, by)
-			for _, field := range clashes(want, live, a.fields, "") {
+			for _, field := range clashes(want, live, a.Set, "") {
 				yields := mark < held.Name && slices.Contains(own, field)
 				if out.Parent == "" || !yields {
 					out = hook.Rival{Parent: held.Key, Field: field, Yields: yields}
@@ -113,7 +114,7 @@ func writersOf(live map[string]any) map[string][]string {
 		meta, _ := fields["f:metadata"].(map[string]any)
 		annotations, _ := meta["f:annotations"].(map[string]any)
 		for name := range annotations {
-			if name = strings.TrimPrefix(name, "f:"); appliedFields(live, by, "").owns("annotations", name) {
+			if name = strings.TrimPrefix(name, "f:"); apply.FieldsOf(live, by, "").Owns("annotations", name) {
 				out[name] = append(out[name], by)
 			}
 		}
@@ -134,8 +135,8 @@ func othersClash(want, live map[string]any, but []string) bool {
 
 // clashes are the paths of values of want that are owned so, and that live has otherwise.
 func clashes(want, live any, owned map[string]any, path string) (out []string) {
-	if whole(owned) {
-		if !equal(want, live) {
+	if apply.Whole(owned) {
+		if !apply.Equal(want, live) {
 			out = append(out, path)
 		}
 		return out
@@ -152,8 +153,8 @@ func clashes(want, live any, owned map[string]any, path string) (out []string) {
 		there, _ := live.([]any)
 		for _, name := range slices.Sorted(maps.Keys(owned)) {
 			kind, text, _ := strings.Cut(name, ":")
-			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && names(kind, text, item) })
-			is := slices.IndexFunc(there, func(item any) bool { return isNamed(kind, text, item) })
+			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && apply.Names(kind, text, item) })
+			is := slices.IndexFunc(there, func(item any) bool { return apply.IsNamed(kind, text, item) })
 			if fields, has := owned[name].(map[string]any); has && at >= 0 && is >= 0 {
 				out = append(out, clashes(want[at], there[is], fields, path+"["+text+"]")...)
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -30,11 +31,11 @@ func OtherForms(want, live map[string]any, manager string) []string {
 
 // Form stands for want, and for what live has of the fields that manager owns; "" where that is not known.
 func Form(want, live map[string]any, manager string) string {
-	a := appliedFields(live, manager, "")
+	a := apply.FieldsOf(live, manager, "")
 	if a == nil {
 		return ""
 	}
-	text, err := json.Marshal([]any{asSigned(want, live, a), a.apiVersion, a.fields, ownedOf(live, a.fields)})
+	text, err := json.Marshal([]any{asSigned(want, live, a), a.APIVersion, a.Set, ownedOf(live, a.Set)})
 	if err != nil {
 		return ""
 	}
@@ -53,7 +54,7 @@ const maxForm = 60
 // look compares a value with what is there; owned are the fields inside it that the manager has, none for the value
 // as a whole.
 func (f *forms) look(path string, want, live any, owned map[string]any) {
-	if equal(want, live) && whole(owned) {
+	if apply.Equal(want, live) && apply.Whole(owned) {
 		return
 	}
 	switch want := want.(type) {
@@ -63,7 +64,7 @@ func (f *forms) look(path string, want, live any, owned map[string]any) {
 			return
 		}
 	case []any:
-		if live, is := live.([]any); is && (!whole(owned) || len(want) == len(live)) {
+		if live, is := live.([]any); is && (!apply.Whole(owned) || len(want) == len(live)) {
 			f.items(path, want, live, owned)
 			return
 		}
@@ -81,12 +82,12 @@ func (f *forms) look(path string, want, live any, owned map[string]any) {
 
 func (f *forms) fields(path string, want, live, owned map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if fields, is := owned["f:"+key].(map[string]any); is || whole(owned) {
+		if fields, is := owned["f:"+key].(map[string]any); is || apply.Whole(owned) {
 			f.look(object.Below(path, key), want[key], live[key], fields)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(live)) {
-		if _, given := want[key]; !given && whole(owned) {
+		if _, given := want[key]; !given && apply.Whole(owned) {
 			f.look(object.Below(path, key), nil, live[key], nil)
 		}
 	}
@@ -95,14 +96,14 @@ func (f *forms) fields(path string, want, live, owned map[string]any) {
 func (f *forms) items(path string, want, live []any, owned map[string]any) {
 	for i, item := range want {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if whole(owned) {
+		if apply.Whole(owned) {
 			f.look(at, item, live[i], nil)
 			continue
 		}
 		for name, fields := range owned {
 			kind, text, _ := strings.Cut(name, ":")
-			there := slices.IndexFunc(live, func(other any) bool { return other != nil && isNamed(kind, text, other) })
-			if fields, is := fields.(map[string]any); is && kind == "k" && there >= 0 && names(kind, text, item) {
+			there := slices.IndexFunc(live, func(other any) bool { return other != nil && apply.IsNamed(kind, text, other) })
+			if fields, is := fields.(map[string]any); is && kind == "k" && there >= 0 && apply.Names(kind, text, item) {
 				f.look(at, item, live[there], fields)
 			}
 		}

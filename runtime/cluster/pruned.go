@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/kstatus"
 )
 
@@ -15,8 +16,8 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	if live["apiVersion"] == "v1" && live["kind"] == "Secret" {
 		maps.Copy(out, live)
 	} else {
-		if a := appliedFields(live, manager, ""); a != nil && !whole(a.fields) {
-			out, _ = ownedOf(live, a.fields).(map[string]any)
+		if a := apply.FieldsOf(live, manager, ""); a != nil && !apply.Whole(a.Set) {
+			out, _ = ownedOf(live, a.Set).(map[string]any)
 		}
 		spec, status := kstatus.Part(live)
 		for key, m := range map[string]map[string]any{"spec": spec, "status": status} {
@@ -84,7 +85,7 @@ func managers(metadata map[string]any, manager string) []any {
 
 // ownedOf is a value with the fields alone that are owned.
 func ownedOf(live any, owned map[string]any) any {
-	if whole(owned) {
+	if apply.Whole(owned) {
 		return live
 	}
 	switch live := live.(type) {
@@ -114,7 +115,7 @@ func ownedOf(live any, owned map[string]any) any {
 func ownedItem(item any, owned map[string]any) (any, bool) {
 	for name, of := range owned {
 		kind, text, _ := strings.Cut(name, ":")
-		if item == nil || name == "." || !isNamed(kind, text, item) {
+		if item == nil || name == "." || !apply.IsNamed(kind, text, item) {
 			continue
 		}
 		fields, ok := of.(map[string]any)
@@ -123,9 +124,9 @@ func ownedItem(item any, owned map[string]any) (any, bool) {
 			return item, true
 		}
 		m = maps.Clone(m)
-		keys, _ := decodeKeys(text)
+		keys, _ := apply.KeysOf(text)
 		for _, k := range keys { // some are given by default, and owned by nobody
-			m[k.name] = item.(map[string]any)[k.name]
+			m[k.Name] = item.(map[string]any)[k.Name]
 		}
 		return m, true
 	}

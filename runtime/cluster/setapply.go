@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -99,7 +100,7 @@ func (a *applying) same(ctx context.Context, m effect.Write, live map[string]any
 		return false
 	}
 	p.live = live
-	return p.check() == nil && asItShouldBe(p.wanted(), live, p.manager)
+	return p.check() == nil && apply.Same(p.wanted(), live, p.manager)
 }
 
 func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -111,15 +112,15 @@ func (k setMarks) signed(ref effect.Ref, live map[string]any) bool {
 // member has its marks, but the hook does not own them, and marks that somebody makes up are not signed.
 // One mark that is left beside the signature is enough, unless another set claims the object.
 func (k setMarks) made(live map[string]any) bool {
-	a := appliedFields(live, k.manager, "")
+	a := apply.FieldsOf(live, k.manager, "")
 	if a == nil || !k.signed(effect.RefOf(live), live) && !k.seal.TakesUnsigned() {
 		return false
 	}
 	switch textOf(live, "labels", SetLabel) {
 	case k.id:
-		return a.owns("labels", SetLabel)
+		return a.Owns("labels", SetLabel)
 	case "":
-		return textOf(live, "annotations", setAnnotation) == k.of(live) && a.owns("annotations", setAnnotation)
+		return textOf(live, "annotations", setAnnotation) == k.of(live) && a.Owns("annotations", setAnnotation)
 	}
 	return false
 }

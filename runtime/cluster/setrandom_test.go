@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -84,7 +85,7 @@ func (w *walk) step() {
 				w.must("them", effect.Write{Kind: effect.WriteCreate, Ref: effect.RefOf(obj), Object: obj})
 				w.must("them", effect.Write{Kind: effect.WritePatch, Ref: effect.RefOf(obj), Patch: &effect.Patch{Type: effect.PatchMerge,
 					Body: map[string]any{"metadata": map[string]any{"managedFields": metadata["managedFields"]}}}})
-				if appliedFields(w.get(effect.RefOf(obj)), "starling/web/f", "") == nil {
+				if apply.FieldsOf(w.get(effect.RefOf(obj)), "starling/web/f", "") == nil {
 					w.t.Fatal("no copy of the field managers")
 				}
 				w.theirs[textRef(obj)] = uidOf(w.get(effect.RefOf(obj)))

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // StatusSame says whether a forced apply of want, which holds nothing but identity and status, would leave
 // the status of live as it is. False where that is not known.
 func StatusSame(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, "status"), equal)
+	return apply.SameAs(want, live, apply.FieldsOf(live, manager, "status"), apply.Equal)
 }
 
 // statusStands says that a watch shows the object with the status that the write asks for.
@@ -27,17 +28,17 @@ func (w *Writer) statusStands(manager string, wr effect.Write) bool {
 
 // StatusOwns is StatusSame whatever the values are.
 func StatusOwns(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, "status"), func(_, _ any) bool { return true })
+	return apply.SameAs(want, live, apply.FieldsOf(live, manager, "status"), func(_, _ any) bool { return true })
 }
 
 // StatusOf returns the fields of the status of live that manager has applied, and when they have changed
 // last; zero: not known.
 func StatusOf(live map[string]any, manager string) (fields map[string]any, at time.Time) {
-	a := appliedFields(live, manager, "status")
+	a := apply.FieldsOf(live, manager, "status")
 	if a == nil {
 		return nil, at
 	}
-	owned, _ := a.fields["f:status"].(map[string]any)
+	owned, _ := a.Set["f:status"].(map[string]any)
 	status, _ := live["status"].(map[string]any)
 	fields = map[string]any{}
 	for name := range owned {
@@ -45,12 +46,12 @@ func StatusOf(live map[string]any, manager string) (fields map[string]any, at ti
 			fields[key] = status[key]
 		}
 	}
-	return fields, a.changed()
+	return fields, changedAt(a)
 }
 
-// changed is when the fields have changed last; zero: not known.
-func (a *applied) changed() time.Time {
-	at, err := time.Parse(time.RFC3339, a.at)
+// changedAt is when the fields have changed last; zero: not known.
+func changedAt(a *apply.Fields) time.Time {
+	at, err := time.Parse(time.RFC3339, a.At)
 	if err != nil {
 		return time.Time{}
 	}

@@ -1,4 +1,4 @@
-package cluster
+package apply
 
 import (
 	"testing"
@@ -26,13 +26,13 @@ func FuzzDecodeKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var want map[string]any
 		wantErr := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &want)
-		keys, err := decodeKeys(text)
+		keys, err := KeysOf(text)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("got %v, want %v", err, wantErr)
 		}
 		got := map[string]any{}
 		for _, k := range keys {
-			got[k.name] = k.value
+			got[k.Name] = k.Value
 		}
 		if err == nil && len(got)+len(want) > 0 && !cmp.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)

@@ -1,4 +1,4 @@
-package cluster
+package apply
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// asItShouldBe reports whether an apply of want by manager would leave live as it is: want
+// Same reports whether an apply of want by manager would leave live as it is: want
 // has just the fields that the manager owns, and live has their values. A change of a field
 // takes it away from its manager, so ownership tells drift, too. The answer is false as well
 // where the API server keeps a value in another form, "1000m" as "1".
-func asItShouldBe(want, live map[string]any, manager string) bool {
-	return sameAs(want, live, appliedFields(live, manager, ""), equal)
+func Same(want, live map[string]any, manager string) bool {
+	return SameAs(want, live, FieldsOf(live, manager, ""), Equal)
 }
 
-// sameAs is asItShouldBe for the fields of one entry of managedFields, nil for none. Values are compared
+// SameAs is Same for the fields of one entry of managedFields, nil for none. Values are compared
 // by equal.
-func sameAs(want, live map[string]any, owned *applied, equal func(want, live any) bool) bool {
-	if owned == nil || owned.apiVersion != want["apiVersion"] {
+func SameAs(want, live map[string]any, owned *Fields, equal func(want, live any) bool) bool {
+	if owned == nil || owned.APIVersion != want["apiVersion"] {
 		return false
 	}
 	top, metadata := map[string]any{}, map[string]any{}
@@ -39,21 +39,21 @@ func sameAs(want, live map[string]any, owned *applied, equal func(want, live any
 	if len(metadata) > 0 {
 		top["metadata"] = metadata
 	}
-	return same(top, live, owned.fields, equal)
+	return same(top, live, owned.Set, equal)
 }
 
-// applied is an entry of managedFields.
-type applied struct {
-	apiVersion any
-	fields     map[string]any // as in fieldsV1
-	at         string         // when they have changed last
+// Fields is an entry of managedFields.
+type Fields struct {
+	APIVersion any
+	Set        map[string]any // as in fieldsV1
+	At         string         // when they have changed last
 }
 
-// appliedFields is what manager has applied to an object, or to a subresource of it, nil when that is not
+// FieldsOf is what manager has applied to an object, or to a subresource of it, nil when that is not
 // known for sure.
-func appliedFields(live map[string]any, manager, subresource string) *applied {
+func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	entries := effect.At[[]any](live, "metadata", "managedFields")
-	var out *applied
+	var out *Fields
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
@@ -67,7 +67,7 @@ func appliedFields(live map[string]any, manager, subresource string) *applied {
 			return nil
 		}
 		at, _ := entry["time"].(string)
-		out = &applied{entry["apiVersion"], fields, at}
+		out = &Fields{entry["apiVersion"], fields, at}
 	}
 	return out
 }
@@ -75,8 +75,8 @@ func appliedFields(live map[string]any, manager, subresource string) *applied {
 // same compares one value with what is there; owned are the fields inside it that the
 // manager owns. Where those name none the value is owned as a whole.
 func same(want, live any, owned map[string]any, equal func(want, live any) bool) bool {
-	if whole(owned) {
-		return equal(want, live)
+	if Whole(owned) {
+		return Equal(want, live)
 	}
 	switch want := want.(type) {
 	case map[string]any:
@@ -97,8 +97,8 @@ func same(want, live any, owned map[string]any, equal func(want, live any) bool)
 	return false
 }
 
-// whole says that the fields of a value name none inside it.
-func whole(owned map[string]any) bool { return members(owned) == 0 }
+// Whole says that the fields of a value name none inside it.
+func Whole(owned map[string]any) bool { return members(owned) == 0 }
 
 // members counts the fields or items inside a value, without "." for the value itself.
 func members(owned map[string]any) int {
@@ -116,7 +116,7 @@ func sameItems(want, live []any, owned map[string]any, equal func(want, live any
 	for _, item := range want {
 		found := ""
 		for name := range owned {
-			if kind, text, _ := strings.Cut(name, ":"); !taken[name] && names(kind, text, item) {
+			if kind, text, _ := strings.Cut(name, ":"); !taken[name] && Names(kind, text, item) {
 				if found != "" {
 					return false // two may be meant
 				}
@@ -129,7 +129,7 @@ func sameItems(want, live []any, owned map[string]any, equal func(want, live any
 		}
 		taken[found] = true
 		kind, text, _ := strings.Cut(found, ":")
-		i := slices.IndexFunc(live, func(there any) bool { return there != nil && isNamed(kind, text, there) })
+		i := slices.IndexFunc(live, func(there any) bool { return there != nil && IsNamed(kind, text, there) })
 		if i <= last || kind == "k" && !same(item, live[i], fields, equal) {
 			return false
 		}
@@ -138,21 +138,21 @@ func sameItems(want, live []any, owned map[string]any, equal func(want, live any
 	return true
 }
 
-// names says whether an item of a list may be the one of this name. Keys that it does not
+// Names says whether an item of a list may be the one of this name. Keys that it does not
 // have are given by default.
-func names(kind, text string, item any) bool {
+func Names(kind, text string, item any) bool {
 	switch kind {
 	case "v":
 		value, err := decodeAny(text)
-		return err == nil && item != nil && equal(item, value)
+		return err == nil && item != nil && Equal(item, value)
 	case "k":
 		fields, ok := item.(map[string]any)
-		keys, err := decodeKeys(text)
+		keys, err := KeysOf(text)
 		if !ok || err != nil {
 			return false
 		}
 		for _, k := range keys {
-			if has, there := fields[k.name]; there && !equal(has, k.value) {
+			if has, there := fields[k.Name]; there && !Equal(has, k.Value) {
 				return false
 			}
 		}
@@ -161,15 +161,15 @@ func names(kind, text string, item any) bool {
 	return false
 }
 
-// isNamed says whether an item of a list in the cluster is the one of this name.
-func isNamed(kind, text string, item any) bool {
+// IsNamed says whether an item of a list in the cluster is the one of this name.
+func IsNamed(kind, text string, item any) bool {
 	if kind == "v" {
-		return names(kind, text, item)
+		return Names(kind, text, item)
 	}
 	fields, _ := item.(map[string]any)
-	keys, err := decodeKeys(text)
+	keys, err := KeysOf(text)
 	for _, k := range keys {
-		if there, ok := fields[k.name]; !ok || !equal(k.value, there) {
+		if there, ok := fields[k.Name]; !ok || !Equal(k.Value, there) {
 			return false
 		}
 	}
@@ -182,9 +182,9 @@ func decodeAny(text string) (any, error) {
 	return value, err
 }
 
-// equal compares plain data. An empty value may be missing: the API server leaves out many
+// Equal compares plain data. An empty value may be missing: the API server leaves out many
 // a field that is false, 0 or without members.
-func equal(want, live any) bool {
+func Equal(want, live any) bool {
 	if live == nil {
 		return empty(want)
 	}
@@ -196,14 +196,14 @@ func equal(want, live any) bool {
 		}
 		for key, value := range want {
 			there, ok := live[key]
-			if !ok || !equal(value, there) {
+			if !ok || !Equal(value, there) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		live, ok := live.([]any)
-		return ok && slices.EqualFunc(want, live, equal)
+		return ok && slices.EqualFunc(want, live, Equal)
 	case int64:
 		if live, ok := live.(float64); ok {
 			return float64(want) == live
@@ -224,4 +224,15 @@ func empty(value any) bool {
 		return len(value) == 0
 	}
 	return value == false || value == int64(0) || value == 0.0 || value == ""
+}
+
+// Owns says whether the fields have a label or an annotation among them; in is "labels" or "annotations".
+func (f *Fields) Owns(in, key string) bool {
+	if f == nil {
+		return false
+	}
+	metadata, _ := f.Set["f:metadata"].(map[string]any)
+	fields, _ := metadata["f:"+in].(map[string]any)
+	_, is := fields["f:"+key]
+	return is
 }

@@ -1,4 +1,4 @@
-package cluster
+package apply
 
 import (
 	"slices"
@@ -8,37 +8,37 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// listKey is a field that an item of a list is known by.
-type listKey struct {
-	name  string
-	value any
+// Key is a field that an item of a list is known by.
+type Key struct {
+	Name  string
+	Value any
 }
 
-// decodeKeys reads the fields in the name of an item. It runs several times for each child in each run of its
+// KeysOf reads the fields in the name of an item. It runs several times for each child in each run of its
 // parent, so names as the API server writes nearly all of them are read without the decoder of JSON.
-func decodeKeys(text string) ([]listKey, error) {
+func KeysOf(text string) ([]Key, error) {
 	if keys := plainKeys(text); keys != nil {
 		return keys, nil
 	}
 	var fields map[string]any
 	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &fields)
-	keys := make([]listKey, 0, len(fields))
+	keys := make([]Key, 0, len(fields))
 	for name, value := range fields {
-		keys = append(keys, listKey{name, value})
+		keys = append(keys, Key{name, value})
 	}
 	return keys, err
 }
 
 // plainKeys reads names like {"port":80,"protocol":"TCP"}; nil for others.
-func plainKeys(text string) []listKey {
+func plainKeys(text string) []Key {
 	rest, is := strings.CutPrefix(text, "{")
-	var keys []listKey
+	var keys []Key
 	for is {
-		var k listKey
-		if k.name, rest, is = plainText(rest); !is || has(keys, k.name) || !strings.HasPrefix(rest, ":") {
+		var k Key
+		if k.Name, rest, is = plainText(rest); !is || has(keys, k.Name) || !strings.HasPrefix(rest, ":") {
 			return nil
 		}
-		if k.value, rest, is = plainValue(rest[1:]); !is {
+		if k.Value, rest, is = plainValue(rest[1:]); !is {
 			return nil
 		}
 		if keys = append(keys, k); rest == "}" {
@@ -49,8 +49,8 @@ func plainKeys(text string) []listKey {
 	return nil
 }
 
-func has(keys []listKey, name string) bool {
-	return slices.ContainsFunc(keys, func(k listKey) bool { return k.name == name })
+func has(keys []Key, name string) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name })
 }
 
 // plainText reads a text in quotes that stands for itself.
