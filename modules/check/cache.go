@@ -37,7 +37,7 @@ type Cache struct {
 	charts   memo[digest, rendered]
 	crds     memo[digest, definitions]
 	examples memo[exampleKey, []Finding]
-	fields   memo[digest, []store.UnknownField]
+	fields   memo[digest, customFaults]
 }
 
 // NewCache returns an empty cache.

@@ -189,9 +189,7 @@ func (c *checker) chart(m *generation.Module) {
 		looks[call.File] = looks[call.File] || call.Function == "lookup"
 	}
 	c.notAllowed(m, o)
-	for _, wrong := range o.Wrong {
-		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, wrong.File), Message: wrong.Line})
-	}
+	c.faults(m, o.Faults)
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
 			if len(m.Decl.Lookup) == 0 && len(o.Lookups) == 0 { // not with these values
@@ -319,7 +317,7 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 	for _, u := range one.unknown {
 		c.unknownField(m, one.path, kind, one.text, u)
 	}
-	if at, want := wrongType(one.object, one.wrong); at != "" && !strings.HasPrefix(at, "metadata.") { // of those o.Wrong tells
+	if at, want := wrongType(one.object, one.wrong); at != "" && !strings.HasPrefix(at, "metadata.") { // of those o.Faults tells
 		c.wrongField(m, one.path, kind, at, want)
 	}
 	c.selects(m, one)

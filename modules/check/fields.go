@@ -215,12 +215,20 @@ func (c *checker) allDefinitions() (out []tree.File) {
 	return out
 }
 
+// customFaults are of an object of a custom kind.
+type customFaults struct {
+	unknown []store.UnknownField
+	// schema is that of the kind when one of its lists has a key twice.
+	schema map[string]any
+}
+
 // customFields looks at the objects of custom kinds that charts render, once all definitions of the tree are known.
 func (c *checker) customFields() {
 	if len(c.custom) == 0 {
 		return
 	}
 	definitions := c.allDefinitions()
+	schemas := map[string]map[string]any{}
 	server := sync.OnceValue(func() *store.Store {
 		s := store.New(store.Options{Builtins: c.cache.builtins(), MakeNamespaces: true})
 		for _, f := range definitions {
@@ -231,18 +239,55 @@ func (c *checker) customFields() {
 			for _, crd := range found {
 				delete(crd, "status")
 				_, _ = create(s, crd, false) // of one that is refused the objects are not looked at
+				addSchemas(schemas, crd)
 			}
 		}
 		return s
 	})
 	all := keyOf(definitions)
 	for _, o := range c.custom {
-		unknown := c.cache.fields.of(keyOf(all[:], o.object), func() ([]store.UnknownField, bool) {
-			return server().UnknownFields(o.object), true
+		kind, _ := o.object["kind"].(string)
+		found := c.cache.fields.of(keyOf(all[:], o.object), func() (customFaults, bool) {
+			out := customFaults{unknown: server().UnknownFields(o.object)}
+			of := schemas[fmt.Sprintf("%v %s", o.object["apiVersion"], kind)]
+			if _, repeated := object.OnePerKey(o.object, of); len(repeated) > 0 {
+				out.schema = of
+			}
+			return out, true
 		})
-		for _, f := range unknown {
-			kind, _ := o.object["kind"].(string)
+		for _, f := range found.unknown {
 			c.unknownField(o.module, o.path, kind, o.doc, unknownField{f.Path, nearestOf(f)})
 		}
+		if found.schema != nil {
+			_, repeated := release.KeyFaults(o.module.Tree.Chart, "/"+o.path, o.object, found.schema)
+			c.faults(o.module, repeated)
+		}
+	}
+}
+
+// addSchemas notes the schema of each version of a CustomResourceDefinition, by version and kind.
+func addSchemas(schemas map[string]map[string]any, crd map[string]any) {
+	spec, _ := crd["spec"].(map[string]any)
+	kind, _ := object.Get(spec, []string{"names", "kind"})
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		of, _ := object.Get(version, []string{"schema", "openAPIV3Schema"})
+		schemas[fmt.Sprintf("%v/%v %v", spec["group"], version["name"], kind)], _ = of.(map[string]any)
+	}
+}
+
+// faults tells of what the API server cannot be told of the objects of a chart.
+func (c *checker) faults(m *generation.Module, list []release.Fault) {
+	for _, fault := range list {
+		_, path, _ := strings.Cut(fault.Template, "/")
+		f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Line: fault.Line, Message: fault.Text}
+		if fault.Warns {
+			f.Severity = Warning
+		}
+		if f.File == m.Tree.Dir { // in a fetched chart
+			f.Line, f.Message = 0, strings.TrimPrefix(fault.String(), "/")
+		}
+		c.add(f)
 	}
 }

@@ -1,11 +1,9 @@
 package release
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -13,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/message"
 )
 
 // object names an object of a manifest.
@@ -26,8 +23,8 @@ type object struct {
 	// hook: Helm makes it for a while. test: it is there while `helm test` runs, which
 	// Starling never does.
 	hook, test bool
-	// wrong is what keeps Helm from reading it, "" for nothing.
-	wrong string
+	// doc is what was read; it is dropped once its faults are told.
+	doc map[string]any
 	// token: it is a Secret with the token of a ServiceAccount.
 	token bool
 }
@@ -121,77 +118,19 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 	if kind == "" || isList && !item { // comments only
 		return list
 	}
+	return append(list, objectOf(doc, apiVersion, kind))
+}
+
+// objectOf names an object of a kind; doc need not say which.
+func objectOf(doc map[string]any, apiVersion, kind string) object {
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	meta, _ := doc["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	hooks := text(annotations, "helm.sh/hook")
-	return append(list, object{
-		wrong:      wrongIn(doc["metadata"]),
+	return object{
+		doc:        doc,
 		APIVersion: apiVersion, Kind: kind, token: effect.HoldsToken(apiVersion, kind, doc), Namespace: text(meta, "namespace"), Name: text(meta, "name"),
 		hook: hooks != "",
 		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
-	})
-}
-
-// places are where a chart renders its objects, by their identity.
-type places map[string]string
-
-// twice notes the place of an object of a release in namespace. It says so when the chart
-// renders the object elsewhere, too, for Helm makes it once, and "" when it does not. An
-// object of a hook may have gone when another one takes its place.
-func (p places) twice(namespace, file string, o object) string {
-	if o.hook || o.Name == "" {
-		return ""
 	}
-	id := o.identity(namespace)
-	other, there := p[id]
-	if !there {
-		p[id] = file
-		return ""
-	}
-	where := "in " + other + " too"
-	if other == file {
-		where = "there twice"
-	}
-	return fmt.Sprintf("%s is %s: rename one, or leave one out", o, where)
-}
-
-// wrongIn says what of an object's metadata is no text: Helm's error names neither the
-// object nor the file. YAML takes y, on and 1.0 for something else.
-func wrongIn(metadata any) string {
-	meta, ok := metadata.(map[string]any)
-	if !ok {
-		return ""
-	}
-	wrong := func(field string, v any) string {
-		if _, ok := v.(string); ok || v == nil {
-			return ""
-		}
-		return fmt.Sprintf("metadata.%s is %s: it must be a string, in quotes where YAML takes it for something else", field, typeOf(v))
-	}
-	for _, field := range []string{"name", "namespace"} {
-		if text := wrong(field, meta[field]); text != "" {
-			return text
-		}
-	}
-	for _, field := range []string{"labels", "annotations"} {
-		texts, _ := meta[field].(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(texts)) {
-			if text := wrong(field+"["+strconv.Quote(message.Cut(key, 100))+"]", texts[key]); text != "" {
-				return text
-			}
-		}
-	}
-	return ""
-}
-
-func typeOf(v any) string {
-	switch v.(type) {
-	case bool:
-		return "true or false"
-	case map[string]any:
-		return "a map"
-	case []any:
-		return "a list"
-	}
-	return "a number"
 }

@@ -32,9 +32,8 @@ type Offline struct {
 	// CRDs are the files under crds/ of the chart and of its enabled subcharts, packed ones
 	// too: they are applied before it.
 	CRDs []File
-	// Wrong are what keeps Helm from reading the objects, or from making them: Line says
-	// what.
-	Wrong []Missing
+	// Faults are about objects that the API server cannot be told of as the chart has them.
+	Faults []Fault
 	// Installs and Lookups are what module(installs = […]) and module(lookup = […]) lack.
 	Installs, Lookups []Missing
 }
@@ -88,21 +87,14 @@ func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabi
 	if o.Files = out.Files; out.Err != "" {
 		o.Err = errors.New(out.Err)
 	}
-	seen := places{}
+	f := faults{t: t, seen: map[string][]place{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		objects, err := objectsOf(o.Files[name])
 		if err != nil { // who reads the files says so
 			continue
 		}
 		_, file, _ := strings.Cut(name, "/")
-		for _, object := range objects {
-			if object.wrong != "" {
-				o.Wrong = append(o.Wrong, Missing{File: file, Line: object.Kind + ": " + object.wrong})
-			}
-			if text := seen.twice(t.Namespace, name, object); text != "" {
-				o.Wrong = append(o.Wrong, Missing{File: file, Line: text})
-			}
-		}
+		f.file(name, objects)
 		lines, wrong := missingInstalls(t, objects)
 		for _, missing := range wrong {
 			missing.File = file
@@ -112,6 +104,7 @@ func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabi
 			o.Installs = append(o.Installs, Missing{File: file, Line: line})
 		}
 	}
+	o.Faults = f.all()
 	return o
 }
 

@@ -91,7 +91,8 @@ type record struct {
 	Digests *digests `json:"digests,omitempty"`
 	// Objects are those of a revision, without Seen; nil when they are not known.
 	Objects *Objects `json:"objects,omitempty"`
-	// Unknown are fields that the API server has dropped from the objects of the last revision.
+	// Unknown are fields that the API server has dropped from the objects of the last revision, and what is applied in
+	// another way than the chart has it.
 	Unknown []string `json:"unknown,omitempty"`
 }
 

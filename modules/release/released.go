@@ -150,7 +150,7 @@ func (r *reconcile) noteUnknown(s *session) error {
 	s.mu.Lock()
 	warnings := slices.Collect(maps.Keys(s.warned))
 	s.mu.Unlock()
-	unknown := unknownFields(r.t, r.rendered, warnings)
+	unknown := append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
 	if len(unknown) == 0 {
 		return nil
 	}

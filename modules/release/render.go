@@ -129,6 +129,8 @@ type rendering struct {
 	lookups bool
 	// lookedUp are the objects that templates have read.
 	lookedUp []map[string]any
+	// warnings are about objects that are applied in another way than the chart has it.
+	warnings []string
 }
 
 var kindDefinition = regexp.MustCompile(`(?m)^kind:\s*["']?(CustomResourceDefinition|APIService)\b`)
@@ -176,7 +178,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	if err := checkSize(ch, t.Values, out.Files); err != nil {
 		return read, err
 	}
-	objects, err := objectsIn(t, out.Files)
+	objects, warnings, err := m.objectsIn(t, out.Files)
 	if err != nil {
 		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
 	}
@@ -188,7 +190,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files),
-		lookups: lookups.used.Load(), lookedUp: read.lookedUp,
+		lookups: lookups.used.Load(), lookedUp: read.lookedUp, warnings: warnings,
 	}, nil
 }
 
@@ -201,26 +203,25 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 	return out, nil
 }
 
-// objectsIn names the objects of the rendered files of a release.
-func objectsIn(t Target, files map[string]string) ([]object, error) {
-	var all []object
-	seen := places{}
+// objectsIn names the objects of the rendered files of a release. The error is about the first one that the API server
+// cannot be told of; warnings are about those that are applied in another way than the chart has it.
+func (m *Manager) objectsIn(t Target, files map[string]string) (all []object, warnings []string, err error) {
+	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		found, err := objectsOf(files[name])
 		if err != nil {
-			return nil, notYAML(t.Chart, name, files[name], err)
+			return nil, nil, notYAML(t.Chart, name, files[name], err)
 		}
-		for _, o := range found {
-			if o.wrong != "" {
-				return nil, fmt.Errorf("%s: %s: %s", name, o.Kind, o.wrong)
-			}
-			if text := seen.twice(t.Namespace, name, o); text != "" {
-				return nil, fmt.Errorf("%s: %s", name, text)
-			}
-		}
+		f.file(name, found)
 		all = append(all, found...)
 	}
-	return all, nil
+	for _, fault := range f.all() {
+		if !fault.Warns {
+			return nil, nil, errors.New(fault.String())
+		}
+		warnings = append(warnings, fault.String())
+	}
+	return all, warnings, nil
 }
 
 // chartCRDs are the files under crds/ of the chart and of its enabled subcharts.

@@ -117,9 +117,42 @@ func TestRenderErrors(t *testing.T) {
 		{"panic", chartOf("web", `{{ index .Values.list 5 }}`), map[string]any{"list": []any{}},
 			"web/templates/0.yaml:1:3: error calling index: index out of range: 5 in {{ index .Values.list 5 }}"},
 		{"an object in two files", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: apps}\n"), nil,
-			"web/templates/1.yaml: Secret a in namespace apps is in web/templates/0.yaml too: rename one, or leave one out"},
+			"web/templates/1.yaml:3: Secret a in namespace apps is in web/templates/0.yaml too: rename one, or leave one out"},
 		{"an object twice in a file", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), nil,
-			"web/templates/0.yaml: Secret a is there twice: rename one, or leave one out"},
+			"web/templates/0.yaml:7: Secret a is there twice: rename one, or leave one out"},
+		{"an object in two versions", chartOf("web", "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\n", "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\n"), nil,
+			"web/templates/1.yaml:3: HorizontalPodAutoscaler a is in web/templates/0.yaml too, as autoscaling/v2: rename one, or leave one out"},
+		{"an object in a list, too", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "apiVersion: v1\nkind: SecretList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n"), nil,
+			"web/templates/1.yaml:5: Secret a is in web/templates/0.yaml too: rename one, or leave one out"},
+		{"a generated name", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: run-\n"), nil,
+			"web/templates/0.yaml:4: ConfigMap has metadata.generateName and no metadata.name, so that no release finds again what another one has made: give it a name"},
+		{"a generated name of a Job", chartOf("web", "# sync\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: run-}\n"), nil,
+			"web/templates/0.yaml:4: Job has metadata.generateName and no metadata.name, so that no release finds again what another one has made: " +
+				"give it a name, and let it be a hook (helm.sh/hook: post-install,post-upgrade), which each release makes anew"},
+		{"a generated name of a hook", chartOf("web", "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: run-\n  annotations: {helm.sh/hook: post-install}\n"), nil,
+			"web/templates/0.yaml:4: Job has metadata.generateName and no metadata.name, so that no release finds again what another one has made: " +
+				"give it a name: the hook of the release before is deleted first, unless helm.sh/hook-delete-policy says otherwise"},
+		{"a name that a value leaves empty", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Values.name }}\n"), nil,
+			"web/templates/0.yaml:4: ConfigMap: metadata.name is empty: give it a name"},
+		{"an empty name", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"\"\n"), nil,
+			"web/templates/0.yaml:4: ConfigMap: metadata.name is empty: give it a name"},
+		{"a name that is a number", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: 17\n"), nil,
+			"web/templates/0.yaml:4: ConfigMap: metadata.name is a number: it must be a string, in quotes where YAML takes it for something else"},
+		{"a name with a slash", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a/b\n"), nil,
+			"web/templates/0.yaml:4: ConfigMap: metadata.name \"a/b\" may not contain '/'"},
+		{"no metadata", chartOf("web", "apiVersion: v1\nkind: ConfigMap\ndata: {}\n"), nil, "web/templates/0.yaml:2: ConfigMap has no metadata.name: give it a name"},
+		{"metadata that is a text", chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: web\n"), nil,
+			"web/templates/0.yaml:3: ConfigMap: metadata is a text: it must be a map"},
+		{"an item of a list without a name", chartOf("web", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {generateName: a-}\n"), nil,
+			"web/templates/0.yaml:6: ConfigMap has metadata.generateName and no metadata.name, so that no release finds again what another one has made: give it a name"},
+		{"a volume at one path twice", chartOf("web", twicePod("volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]")), nil,
+			"web/templates/0.yaml:7: Pod a: spec.containers[0].volumeMounts has mountPath /x twice: the API server refuses it; leave one out"},
+		{"a port of a Service twice", chartOf("web", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n  - port: 53\n  - port: 53\n    protocol: TCP\n"), nil,
+			"web/templates/0.yaml:7: Service a: spec.ports has port/protocol 53/TCP twice: the API server refuses it; leave one out"},
+		{"a name of a port that a Service wants", chartOf("web", twicePod("ports: [{containerPort: 80, name: http}, {containerPort: 80, name: web}]"),
+			"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  selector: {app: a}\n  ports: [{port: 80, targetPort: http}]\n"), nil,
+			"web/templates/0.yaml:7: Pod a: spec.containers[0].ports has containerPort/protocol 80/TCP twice: the last one is applied, named web; leave the others out" +
+				"; Service a has targetPort http, which would lead nowhere: give it the number 80"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,5 +182,40 @@ func TestRenderEndless(t *testing.T) {
 		strings.Repeat("{{ end }}", 3))}, chartutil.DefaultCapabilities, false)
 	if err == nil || err.Error() != "rendering chart web: timed out after 1s" {
 		t.Errorf("%v", err)
+	}
+}
+
+func twicePod(list string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {app: a}}\nspec:\n  containers:\n  - name: a\n    " + list + "\n"
+}
+
+// What the cluster takes is applied, and told.
+func TestAKeyTwiceIsAWarning(t *testing.T) {
+	for list, want := range map[string]string{
+		"env:\n    - name: A\n      value: x\n    - name: B\n    - name: A\n      value: {{ .Values.a }}": "web/templates/0.yaml:11: Pod a: spec.containers[0].env has name A twice: the last one counts, and is applied; leave the others out",
+		"env:\n    {{- toYaml .Values.env | nindent 4 }}":                                                 "web/templates/0.yaml:7: Pod a: spec.containers[0].env has name A twice: the last one counts, and is applied; leave the others out",
+		"ports: [{containerPort: 80, name: http}, {containerPort: 80, name: web}]": "web/templates/0.yaml:7: Pod a: spec.containers[0].ports has containerPort/protocol 80/TCP twice: " +
+			"the last one is applied, named web; leave the others out",
+		"ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]": "",
+	} {
+		// A Service of other Pods may want a port of that name.
+		c := chartOf("web", twicePod(list), "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {app: b}, ports: [{port: 80, targetPort: http}]}\n")
+		values := map[string]any{"a": "y", "env": []any{map[string]any{"name": "A"}, map[string]any{"name": "A"}}}
+		r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}, chartutil.DefaultCapabilities, false)
+		if got := strings.Join(r.warnings, "; "); err != nil || got != want {
+			t.Errorf("%s: %v, warnings\n%s\nwant\n%s", list, err, got, want)
+		}
+	}
+}
+
+// A namespace tells no objects apart of a kind that has none.
+func TestAnObjectOfTheClusterTwice(t *testing.T) {
+	m := renderer()
+	m.o.Mapper.(resettable).RESTMapper.(*meta.DefaultRESTMapper).Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, meta.RESTScopeRoot)
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a%s}\n"
+	c := chartOf("web", fmt.Sprintf(role, ""), fmt.Sprintf(role, ", namespace: other"))
+	_, err := m.render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c}, chartutil.DefaultCapabilities, false)
+	if err == nil || !strings.Contains(err.Error(), "web/templates/1.yaml:3: ClusterRole a in namespace other is in web/templates/0.yaml too") {
+		t.Error(err)
 	}
 }

@@ -14,6 +14,9 @@ import (
 // maxUnknown bounds how many unknown fields are told of.
 const maxUnknown = 20
 
+// drops is how we tell of such a field.
+const drops = ": the API server drops it"
+
 // unknownField is how the API server warns of a field that it has dropped.
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
@@ -27,7 +30,7 @@ func unknownFields(t Target, r rendering, warnings []string) (out []string) {
 		}
 		found := writersOf(t, r, m[1])
 		if len(found) == 0 {
-			found = []string{text + ": the API server drops it"} // of an object that Helm has made of another
+			found = []string{text + drops} // of an object that Helm has made of another
 		}
 		out = append(out, found...)
 	}
@@ -60,7 +63,7 @@ func writersOf(t Target, r rendering, path string) (out []string) {
 		if o.Metadata.Namespace != "" {
 			o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
 		}
-		out = append(out, fmt.Sprintf("%s: %s %s has no field %s: the API server drops it%s", at, o.Kind, o.Metadata.Name, path, hint))
+		out = append(out, fmt.Sprintf("%s: %s %s has no field %s%s%s", at, o.Kind, o.Metadata.Name, path, drops, hint))
 	}
 	return out
 }
@@ -99,11 +102,11 @@ func template(c *tree.Chart, name string) *tree.File {
 	return nil
 }
 
-// OfTheTree says of one of [Result.Unknown] whether its template is in the module tree: not in a chart that
-// somebody else publishes, nor in a packed chart below charts/.
+// OfTheTree says of one of [Result.Unknown] whether it is a field that was dropped, of a template in the module tree:
+// not in a chart that somebody else publishes, nor in a packed chart below charts/.
 func OfTheTree(c *tree.Chart, unknown string) bool {
 	at, _, _ := strings.Cut(unknown, ":")
-	return c.Archive == "" && template(c, at) != nil
+	return strings.Contains(unknown, drops) && c.Archive == "" && template(c, at) != nil
 }
 
 var element = regexp.MustCompile(`\[\d*\]`)

@@ -131,7 +131,8 @@ type Module struct {
 	// Problems are findings that do not stop the module, such as refused
 	// values while the last good ones are in force.
 	Problems []string `json:"problems,omitempty"`
-	// Unknown are fields that the API server has dropped from the objects of the release; Problems have them too.
+	// Unknown are fields that the API server has dropped from the objects of the release, and keys of lists that the
+	// chart has twice; Problems have them too.
 	Unknown []string `json:"unknown,omitempty"`
 	// Upgrading: it is ready, and a look at its release is under way, of its values as
 	// they are now.

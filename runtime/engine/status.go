@@ -275,7 +275,8 @@ func (e *Engine) Secrets(module string) []string {
 	return nil
 }
 
-// Unknown returns the fields of the objects of a module's release that the API server has dropped.
+// Unknown returns the fields of the objects of a module's release that the API server has dropped, and the keys of
+// lists that are there twice.
 func (e *Engine) Unknown(module string) []string {
 	if m := e.module(module); m != nil && e.gen != nil {
 		return m.findings[unknown]

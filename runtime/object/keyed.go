@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // Repeated is a key that a list of an object has more than once. Server-side apply refuses such an object, whatever
@@ -13,7 +15,7 @@ import (
 type Repeated struct {
 	// List is where the list is: spec.template.spec.containers[0].env.
 	List string
-	// Field and Value are the key: name and VARONE. Field is "" where an element is its own key.
+	// Field and Value are the key, or its first field: name and VARONE. Field is "" where an element is its own key.
 	Field, Value string
 	// Refused: there is no one element that means the same. Else OnePerKey has made one, and Text says which.
 	Refused bool
@@ -173,11 +175,12 @@ func (k *keyedLists) note(path string, keys []string, key string, n int, j joine
 	if n > 2 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	r := Repeated{List: path, Value: strings.ReplaceAll(key, "\x00", "/"), Refused: j.refused, Lost: j.lost}
-	what := r.Value
+	r := Repeated{List: path, Refused: j.refused, Lost: j.lost}
+	r.Value, _, _ = strings.Cut(key, "\x00")
+	what := message.Cut(strings.ReplaceAll(key, "\x00", "/"), 100)
 	if len(keys) > 0 {
 		r.Field, _, _ = strings.Cut(keys[0], "=")
-		what = presets.ReplaceAllString(strings.Join(keys, "/"), "") + " " + r.Value
+		what = presets.ReplaceAllString(strings.Join(keys, "/"), "") + " " + what
 	}
 	r.Text = fmt.Sprintf("%s %s: %s", what, times, j.text)
 	k.found = append(k.found, r)

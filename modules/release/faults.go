@@ -1,0 +1,290 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/message"
+	plain "github.com/starling-operator/starling/runtime/object"
+)
+
+// Fault is what the API server cannot be told of an object of a chart.
+type Fault struct {
+	// Template is its path as Helm names it, "web/templates/a.yaml". Line counts from 1, 0: it is not seen.
+	Template string
+	Line     int
+	// Text names the object, and says what to do.
+	Text string
+	// Warns: the object is applied all the same, and Text says as what.
+	Warns bool
+}
+
+// String is the fault with its place, as errors begin.
+func (f Fault) String() string {
+	at := f.Template
+	if f.Line > 0 {
+		at += ":" + strconv.Itoa(f.Line)
+	}
+	return at + ": " + f.Text
+}
+
+// faults gathers those of a release, one rendered file after the other.
+type faults struct {
+	t Target
+	// clusterWide says whether the cluster serves the kind of an object without namespaces.
+	clusterWide func(object) bool
+	found       []Fault
+	seen        map[string][]place // by kind and name
+	targets     []target
+	lost        []lostPort
+}
+
+// place is where a chart renders an object.
+type place struct {
+	file string
+	object
+}
+
+// target is a port by its name, as a Service wants it of the Pods that it selects.
+type target struct {
+	service, port string
+	selects       map[string]any
+}
+
+// lostPort is a name of a port that is not applied.
+type lostPort struct {
+	fault  int // of found
+	port   string
+	number string
+	labels map[string]any
+}
+
+// file looks at the objects of one rendered file.
+func (f *faults) file(name string, objects []object) {
+	for i, o := range objects {
+		f.metadata(name, o)
+		f.twice(name, o)
+		f.keys(name, o)
+		objects[i].doc = nil
+	}
+}
+
+func (f *faults) add(file string, o object, at, text string) {
+	line := cmp.Or(f.line(file, o, at), f.line(file, o, "metadata"), f.line(file, o, "kind"))
+	f.found = append(f.found, Fault{Template: file, Line: line, Text: text})
+}
+
+// line is where a template gives an object, or the item of a list, a field; 0 when that is not seen.
+func (f *faults) line(file string, o object, at string) int {
+	return cmp.Or(f.t.lineOf(file, o.Kind, at), f.t.lineOf(file, o.Kind+"List", at), f.t.lineOf(file, "List", at))
+}
+
+// metadata tells of names that are missing, and of what is no text: YAML takes y, on and 1.0 for something else.
+func (f *faults) metadata(file string, o object) {
+	of, isMap := o.doc["metadata"].(map[string]any)
+	if o.doc["metadata"] != nil && !isMap {
+		f.add(file, o, "metadata", fmt.Sprintf("%s: metadata is %s: it must be a map", o.Kind, typeOf(o.doc["metadata"])))
+		return
+	}
+	right := true
+	wrong := func(field string, v any) bool {
+		_, text := v.(string)
+		if text || v == nil {
+			return false
+		}
+		at, _, _ := strings.Cut(field, "[")
+		f.add(file, o, "metadata."+at, fmt.Sprintf("%s: metadata.%s is %s: it must be a string, in quotes where YAML takes it for something else",
+			o.Kind, field, typeOf(v)))
+		right = false
+		return true
+	}
+	if named := !wrong("name", of["name"]); named && !o.test {
+		f.name(file, o, of)
+	}
+	wrong("namespace", of["namespace"])
+	for _, field := range []string{"labels", "annotations"} {
+		texts, _ := of[field].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			if right && wrong(field+"["+strconv.Quote(message.Cut(key, 100))+"]", texts[key]) {
+				break
+			}
+		}
+	}
+}
+
+// name tells of an object without a name, or with one that no path of the API server can hold.
+func (f *faults) name(file string, o object, metadata map[string]any) {
+	hint := "give it a name"
+	if o.Kind == "Job" || o.Kind == "Pod" || o.hook {
+		hint = "give it a name, and let it be a hook (helm.sh/hook: post-install,post-upgrade), which each release makes anew"
+	}
+	if o.hook {
+		hint = "give it a name: the hook of the release before is deleted first, unless helm.sh/hook-delete-policy says otherwise"
+	}
+	_, there := metadata["name"]
+	_, generated := metadata["generateName"]
+	switch problems := path.IsValidPathSegmentName(o.Name); {
+	case o.Name != "" && len(problems) > 0:
+		f.add(file, o, "metadata.name", fmt.Sprintf("%s: metadata.name %q %s", o.Kind, message.Cut(o.Name, 100), problems[0]))
+	case o.Name != "":
+	case generated:
+		f.add(file, o, "metadata.generateName", o.Kind+" has metadata.generateName and no metadata.name, "+
+			"so that no release finds again what another one has made: "+hint)
+	case there:
+		f.add(file, o, "metadata.name", o.Kind+": metadata.name is empty: "+hint)
+	case metadata == nil:
+		f.add(file, o, "kind", o.Kind+" has no metadata.name: "+hint)
+	default:
+		f.add(file, o, "metadata", o.Kind+" has no metadata.name: "+hint)
+	}
+}
+
+// twice tells of an object that the chart renders elsewhere, too, for a release has it once. An object of a hook may
+// have gone when another one takes its place.
+func (f *faults) twice(file string, o object) {
+	if o.hook || o.Name == "" {
+		return
+	}
+	id := o.groupKind().String() + "/" + o.Name
+	for _, other := range f.seen[id] {
+		if other.identity(f.t.Namespace) != o.identity(f.t.Namespace) && (f.clusterWide == nil || !f.clusterWide(o)) {
+			continue
+		}
+		where, nth := "in "+other.file+" too", 1
+		if other.file == file {
+			where, nth = "there twice", 2
+		}
+		if other.APIVersion != o.APIVersion {
+			where += ", as " + other.APIVersion
+		}
+		f.found = append(f.found, Fault{
+			Template: file, Line: f.nthLine(file, f.line(file, o, "metadata.name"), nth, "name", o.Name),
+			Text: fmt.Sprintf("%s is %s: rename one, or leave one out", o, where),
+		})
+		return
+	}
+	f.seen[id] = append(f.seen[id], place{file, o})
+}
+
+// keys tells of lists that have a key twice.
+func (f *faults) keys(file string, o object) {
+	doc := maps.Clone(o.doc)
+	doc["apiVersion"], doc["kind"] = o.APIVersion, o.Kind // an item of a list may have none
+	repeated, found := KeyFaults(f.t.Chart, file, doc, nil)
+	for i, r := range repeated {
+		for _, port := range r.Lost {
+			f.lost = append(f.lost, lostPort{len(f.found) + i, port, r.Value, labelsOfPods(doc)})
+		}
+	}
+	f.found = append(f.found, found...)
+	if o.APIVersion != "v1" || o.Kind != "Service" {
+		return
+	}
+	spec, _ := doc["spec"].(map[string]any)
+	selects, _ := spec["selector"].(map[string]any)
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		of, _ := port.(map[string]any)
+		if name, is := of["targetPort"].(string); is && len(selects) > 0 {
+			f.targets = append(f.targets, target{o.Name, name, selects})
+		}
+	}
+}
+
+// KeyFaults are those of an object whose lists have a key twice, as [plain.OnePerKey] finds them.
+func KeyFaults(c *tree.Chart, file string, doc, schema map[string]any) (repeated []plain.Repeated, found []Fault) {
+	_, repeated = plain.OnePerKey(doc, schema)
+	apiVersion, _ := doc["apiVersion"].(string)
+	kind, _ := doc["kind"].(string)
+	f, o := faults{t: Target{Chart: c}}, objectOf(doc, apiVersion, kind)
+	for _, r := range repeated {
+		found = append(found, Fault{
+			Template: file, Line: f.nthLine(file, f.line(file, o, r.List), 2, r.Field, r.Value),
+			Text: fmt.Sprintf("%s %s: %s", o.Kind, o.Name, r), Warns: !r.Refused,
+		})
+	}
+	return repeated, found
+}
+
+// all are the faults once each file was looked at. A name of a port that is not applied is no mere warning when a
+// Service of the release wants it.
+func (f *faults) all() []Fault {
+	for _, lost := range f.lost {
+		for _, wants := range f.targets {
+			if wants.port != lost.port || !selected(lost.labels, wants.selects) {
+				continue
+			}
+			one := &f.found[lost.fault]
+			one.Warns = false
+			one.Text = fmt.Sprintf("%s; Service %s has targetPort %s, which would lead nowhere: give it the number %s", one.Text, wants.service, wants.port, lost.number)
+			break
+		}
+	}
+	return f.found
+}
+
+func labelsOfPods(doc map[string]any) map[string]any {
+	labels, found := plain.Get(doc, []string{"spec", "template", "metadata", "labels"})
+	if !found {
+		labels, _ = plain.Get(doc, []string{"metadata", "labels"})
+	}
+	of, _ := labels.(map[string]any)
+	return of
+}
+
+func selected(labels, wanted map[string]any) bool {
+	for key, v := range wanted {
+		if labels[key] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// nthLine is the line of a template, from another one on, at which a field has a value for the nth time; that other
+// line when it is not seen to.
+func (f *faults) nthLine(file string, from, nth int, field, value string) int {
+	source := template(f.t.Chart, file)
+	if source == nil || field == "" {
+		return from
+	}
+	key := regexp.MustCompile(`(?:^|[\s{,-])["']?` + regexp.QuoteMeta(field) + `["']?:\s*["']?` + regexp.QuoteMeta(value) + `["']?\s*(?:[,}#]|$)`)
+	for i, line := range strings.Split(string(source.Data), "\n") {
+		if i+1 >= from {
+			nth -= len(key.FindAllStringIndex(line, -1))
+		}
+		if nth <= 0 {
+			return i + 1
+		}
+	}
+	return from
+}
+
+// clusterWide says whether the cluster serves the kind of an object without namespaces.
+func (m *Manager) clusterWide(o object) bool {
+	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return "true or false"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case string:
+		return "a text"
+	}
+	return "a number"
+}
