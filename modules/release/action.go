@@ -17,8 +17,8 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -45,10 +45,8 @@ type session struct {
 	mask plain.Mask
 
 	mu sync.Mutex
-	// sent are the objects of the release as the API server has answered, wanted the same as they
-	// were sent.
-	sent   kube.ResourceList
-	wanted []*unstructured.Unstructured
+	// sent are the objects of the release as the API server has answered.
+	sent kube.ResourceList
 	// cause is the reason that Helm logged and left out of its error.
 	cause string
 	// warned holds the API server's warnings that were logged.
@@ -84,6 +82,10 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	caps, err := m.capabilities()
 	if err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func (m *Manager) open(ctx context.Context, ref Ref) (*session, error) {
 	s.cfg = &action.Configuration{
 		RESTClientGetter: get,
 		KubeClient: &client{
-			Client: kubeClient, m: m, ref: ref, ctx: ctx, reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
+			Client: kubeClient, m: m, ref: ref, ctx: ctx, objects: objects, writer: m.writer(s.warn), reset: m.ResetDiscovery, lifeless: m.o.Lifeless,
 			tried: func(info *resource.Info, wrote time.Time) []map[string]any {
 				return s.keeper.tries.of(info, wrote)
 			},
@@ -117,19 +119,25 @@ func (s *session) limit(t Target) {
 		return
 	}
 	c.releasedBy = s.m.o.Instance
-	c.sent = func(list kube.ResourceList, wanted []*unstructured.Unstructured) {
+	c.sent = func(list kube.ResourceList) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.sent, s.wanted = list, wanted
+		s.sent = list
 	}
 }
 
 // HandleWarningHeaderWithContext logs what the API server warns of, once an
 // action: unknown fields, deprecated kinds.
 func (s *session) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
+	if code == 299 && text != "" {
+		s.warn(text)
+	}
+}
+
+func (s *session) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if code != 299 || text == "" || s.warned[text] {
+	if s.warned[text] {
 		return
 	}
 	s.warned[text] = true

@@ -9,14 +9,15 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
 )
 
 // getter gives Helm its clients: each action's own transport, and the discovery
@@ -55,6 +56,9 @@ type client struct {
 	ref Ref
 	// ctx ends with the action.
 	ctx context.Context
+	// objects and writer write the objects of the release.
+	objects dynamic.Interface
+	writer  apply.Writer
 	// built is how large all manifests are that the action has read.
 	built int64
 	// reset forgets the shared discovery.
@@ -69,37 +73,46 @@ type client struct {
 	// releasedBy is the value of [effect.ReleasedByLabel] on objects as they are sent; "": they
 	// get no label.
 	releasedBy string
-	// sent takes the objects of the release as the API server has answered, and as they were
-	// sent; nil: nobody does.
-	sent func(list kube.ResourceList, wanted []*unstructured.Unstructured)
+	// sent takes the objects of the release as the API server has answered; nil: nobody does.
+	sent func(list kube.ResourceList)
 	// ignore is what others have of objects that are there.
 	ignore []owned.Ignore
 	// tried is an object as upgrades had it that have failed after they may have written it; nil: none have.
 	tried func(info *resource.Info, wrote time.Time) []map[string]any
 }
 
-// Create makes objects.
+// Create makes objects: those of a release, or those of its hooks.
 func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
 	if err := c.prepare(resources); err != nil {
 		return nil, err
 	}
 	list, wanted := ofRelease(resources)
-	res, err := c.Client.Create(resources)
-	if err == nil && c.sent != nil && len(list) > 0 {
-		c.sent(list, wanted)
+	if len(list) == 0 {
+		return c.Client.Create(resources)
 	}
-	return res, err
+	err := c.each(list, func(i int) error {
+		wanted[i].Object = plainSecret(wanted[i].Object)
+		now, err := c.writer.Create(c.ctx, c.objects.Resource(list[i].Mapping.Resource).Namespace(list[i].Namespace), wanted[i])
+		if err != nil {
+			return err
+		}
+		return list[i].Refresh(now, true)
+	})
+	if err == nil && c.sent != nil {
+		c.sent(list)
+	}
+	return &kube.Result{Created: list}, err
 }
 
 // UpdateThreeWayMerge is Update for objects that are taken over.
-func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
 	if err := c.prepare(target); err != nil {
 		return &kube.Result{}, err
 	}
-	list, wanted := ofRelease(target)
-	res, err := c.update(original, target, force)
+	list, _ := ofRelease(target)
+	res, err := c.update(original, target)
 	if err == nil && c.sent != nil && len(list) > 0 {
-		c.sent(list, wanted)
+		c.sent(list)
 	}
 	return res, err
 }
@@ -120,10 +133,8 @@ func (c *client) prepare(list kube.ResourceList) error {
 	return nil
 }
 
-// Update creates, updates and deletes objects. Custom resources are merged as objects of
-// built-in kinds are, with what is there: Helm would leave in them what others have changed,
-// and that would pass for the state after Starling's write. Helm takes an object that it cannot
-// delete as deleted: before it says that the revision is deployed, such objects are noted down.
+// Update creates, applies and deletes objects. Helm takes an object that it cannot delete as deleted: before it says that
+// the revision is deployed, such objects are noted down.
 func (c *client) Update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
 	res, err := c.UpdateThreeWayMerge(original, target, force)
 	if err != nil {

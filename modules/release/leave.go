@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,41 +13,86 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// update is Helm's Update, object by object: each that others have a part of is read just before Helm merges it, and
-// loses that part on both sides of the merge. Errors and deletions are as Helm has them.
-func (c *client) update(original, target kube.ResourceList, force bool) (*kube.Result, error) {
-	all := &kube.Result{}
-	var failed []string
-	for _, info := range target {
-		was := original.Get(info)
-		if was == nil {
-			was = info // as Helm takes an object that it takes over
-		}
-		if err := c.leave(was, info); err != nil {
-			return all, err
-		}
-		res, err := c.Client.UpdateThreeWayMerge(kube.ResourceList{was}, kube.ResourceList{info}, force)
-		all.Created, all.Updated = append(all.Created, res.Created...), append(all.Updated, res.Updated...)
-		if err != nil && len(res.Updated) == 0 { // it could not be read or made
-			return all, err
-		}
-		if err != nil {
-			failed = append(failed, err.Error())
+// update makes the objects of a release that are not there, applies the others, and deletes what the release had and has
+// no more. One that is refused holds up no other.
+func (c *client) update(original, target kube.ResourceList) (*kube.Result, error) {
+	res := &kube.Result{}
+	created := make([]bool, len(target))
+	err := c.each(target, func(i int) (err error) {
+		created[i], err = c.write(original.Get(target[i]), target[i])
+		return err
+	})
+	for i, info := range target {
+		if created[i] {
+			res.Created = append(res.Created, info)
+		} else {
+			res.Updated = append(res.Updated, info)
 		}
 	}
-	if len(failed) > 0 {
-		return all, errors.New(strings.Join(failed, " && "))
+	if err != nil {
+		return res, err
 	}
 	deleted, _ := c.delete(original.Difference(target), metav1.DeletePropagationBackground, true) // others are noted down
-	all.Deleted = deleted
-	return all, nil
+	res.Deleted = deleted
+	return res, nil
+}
+
+// each has f see to all objects, in the order of their kinds, and to those of one kind side by side.
+func (c *client) each(list kube.ResourceList, f func(i int) error) error {
+	errs := make([]error, len(list))
+	for from := 0; from < len(list); {
+		end := from + 1
+		for end < len(list) && list[end].Mapping.GroupVersionKind == list[from].Mapping.GroupVersionKind {
+			end++
+		}
+		var group errgroup.Group
+		if group.SetLimit(lookBeside); c.lifeless {
+			group.SetLimit(1) // the same requests each time
+		}
+		for i := from; i < end; i++ {
+			group.Go(func() error {
+				errs[i] = f(i)
+				return nil
+			})
+		}
+		_ = group.Wait() // each has its own error
+		from = end
+	}
+	return errors.Join(errs...)
+}
+
+// write makes an object, or applies what is wanted of the one that is there.
+func (c *client) write(was, info *resource.Info) (created bool, err error) {
+	to := c.objects.Resource(info.Mapping.Resource).Namespace(info.Namespace)
+	want, is := info.Object.(*unstructured.Unstructured)
+	if !is {
+		return false, fmt.Errorf("%s cannot be read", info.ObjectName())
+	}
+	want.Object = plainSecret(want.Object)
+	live, err := to.Get(c.ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if live, err = c.writer.Create(c.ctx, to, want); err != nil {
+			return false, fmt.Errorf("%s: %w", info.ObjectName(), err)
+		}
+		return true, info.Refresh(live, true)
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", info.ObjectName(), err)
+	}
+	if live, err = c.apply(to, was, info, live); err != nil {
+		return false, fmt.Errorf("cannot apply %s %s: %w", info.Mapping.GroupVersionKind.Kind, info.Name, err)
+	}
+	return false, info.Refresh(live, true)
 }
 
 // DeleteWithPropagationPolicy deletes the objects of a release that goes.
@@ -63,18 +109,10 @@ const lookBeside = 16
 // ask for it.
 func (c *client) delete(list kube.ResourceList, policy metav1.DeletionPropagation, keep bool) (gone kube.ResourceList, errs []error) {
 	done, failed := make([]bool, len(list)), make([]error, len(list))
-	var group errgroup.Group
-	group.SetLimit(lookBeside)
-	for i, info := range list {
-		if i > 0 && info.Mapping.GroupVersionKind != list[i-1].Mapping.GroupVersionKind {
-			_ = group.Wait() // each has its own error
-		}
-		group.Go(func() error {
-			done[i], failed[i] = c.deleteOne(info, policy, keep)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	_ = c.each(list, func(i int) error {
+		done[i], failed[i] = c.deleteOne(list[i], policy, keep)
+		return nil // one that stays holds up no other
+	})
 	for i, info := range list {
 		if failed[i] != nil {
 			errs = append(errs, failed[i])
@@ -145,40 +183,53 @@ func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object
 	}
 }
 
-// leave takes out of a merge what others have of an object that is there.
-func (c *client) leave(was, info *resource.Info) error {
-	want, is := info.Object.(*unstructured.Unstructured)
-	before, known := was.Object.(*unstructured.Unstructured)
+// apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in the
+// revision before, nil if it was not there.
+func (c *client) apply(to dynamic.ResourceInterface, was, info *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	want, before := info.Object.(*unstructured.Unstructured), map[string]any{}
+	if was != nil && was != info { // one that is taken over is the same
+		before = plainSecret(was.Object.(*unstructured.Unstructured).Object)
+	}
 	kind := info.Mapping.GroupVersionKind
 	paths, all := owned.Ignored(c.ignore, kind.GroupVersion().String(), kind.Kind, info.Name)
-	if !is || !known || !all && len(paths) == 0 && !owned.HasHandovers(before.Object, want.Object) {
-		return nil
-	}
-	live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	now, is := live.(*unstructured.Unstructured)
-	if err != nil || !is {
-		return err // Helm's own read would fail, too
-	}
 	if all {
-		onlyNames(want)
-		onlyNames(before)
-		return nil
+		return c.name(to, want, live)
 	}
-	want.Object, before.Object = plainSecret(want.Object), plainSecret(before.Object)
-	had := before.Object
-	if was == info { // nothing of it is known
-		had = map[string]any{}
-	}
-	said := []map[string]any{before.Object}
-	if fields := now.GetManagedFields(); c.tried != nil && len(owned.HandedOver(fields)) > 0 {
+	said := []map[string]any{before}
+	if fields := live.GetManagedFields(); c.tried != nil && len(owned.HandedOver(fields)) > 0 {
 		said = append(said, c.tried(info, owned.LastWrite(fields, FieldManager()))...)
 	}
-	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(now.GetManagedFields(), want.Object, said...)...)
-	owned.Leave(had, want.Object, now.Object, paths)
-	return nil
+	if _, ours := owned.Of(live.GetManagedFields(), FieldManager(), nil); !ours && before["apiVersion"] == want.GetAPIVersion() { // nothing tells what goes
+		u := &unstructured.Unstructured{Object: before}
+		now, err := c.writer.Apply(c.ctx, to, yielding(before, u, live, append(paths[:len(paths):len(paths)], owned.HandedOver(live.GetManagedFields())...)))
+		if err != nil {
+			return nil, err
+		}
+		live = now
+	}
+	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(live.GetManagedFields(), want.Object, said...)...)
+	return c.writer.Apply(c.ctx, to, yielding(before, want, live, paths))
+}
+
+// yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted before.
+func yielding(was map[string]any, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
+	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: &unstructured.Unstructured{Object: runtime.DeepCopyJSON(was)}}
+	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager(), paths)
+	owned.Keep(o.Whole.Object, live.Object, paths)
+	return o
+}
+
+// name writes on an object whose it is, and leaves the rest of it.
+func (c *client) name(to dynamic.ResourceInterface, want, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	onlyNames(want)
+	if apply.Holds(want.Object, live.Object, FieldManager()) {
+		return live, nil
+	}
+	body, err := want.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return to.Patch(c.ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager()})
 }
 
 // onlyNames leaves of an object what it is called, and what says whose it is and whether it stays.

@@ -2,6 +2,7 @@ package release
 
 import (
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,7 @@ type uncreated struct {
 }
 
 func (r *uncreated) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, r.path) {
+	if req.Method == http.MethodPatch && strings.HasSuffix(path.Dir(req.URL.Path), r.path) {
 		return refusal(req, "no"), nil
 	}
 	return r.next.RoundTrip(req)

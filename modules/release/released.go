@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -106,6 +107,11 @@ func FieldManager() string {
 	return filepath.Base(os.Args[0])
 }
 
+// writer writes the objects of releases. Helm's own writes count as Starling's, which works on the release.
+func (m *Manager) writer(warn func(text string)) apply.Writer {
+	return apply.Writer{Manager: FieldManager(), Before: []string{"helm"}, Warn: warn}
+}
+
 // NoteObjects keeps in the record of a release of what objects it consists. A record that is
 // the same already costs nothing; without a digest nothing is kept.
 func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) error {
@@ -132,12 +138,8 @@ func (r *reconcile) noteObjects(s *session) error {
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
 		s.mu.Lock()
-		seen, complete := observeAll(s.sent, s.wanted, r.t.Ignore)
+		r.objects = newObjects(uid, observeAll(s.sent, r.t.Ignore), r.t.Ignore)
 		s.mu.Unlock()
-		r.objects = Objects{Of: uid} // a repair of all takes over what belongs to others
-		if complete {
-			r.objects = newObjects(uid, seen, r.t.Ignore)
-		}
 	}
 	if err := r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects); err != nil {
 		return err
@@ -207,22 +209,17 @@ func kindsOf(objects []Object) []Scope {
 	return slices.Compact(kinds)
 }
 
-// observeAll are objects as the API server has answered, without those that are ignored, and
-// whether what was wanted of them belongs to Starling.
-func observeAll(list kube.ResourceList, wanted []*unstructured.Unstructured, ignore []owned.Ignore) (seen []Object, complete bool) {
-	seen, complete = []Object{}, true
-	for i, info := range list {
+// observeAll are objects as the API server has answered, without those that are ignored.
+func observeAll(list kube.ResourceList, ignore []owned.Ignore) []Object {
+	seen := []Object{}
+	for _, info := range list {
 		u, is := info.Object.(*unstructured.Unstructured)
 		key := keyOf(info.Mapping, info.Namespace, info.Name)
-		paths, all := owned.Ignored(ignore, key.APIVersion, key.Kind, key.Name)
-		if !is || all {
-			continue
+		if paths, all := owned.Ignored(ignore, key.APIVersion, key.Kind, key.Name); is && !all {
+			seen = append(seen, observe(key, u, paths))
 		}
-		seen = append(seen, observe(key, u, paths))
-		want := plainSecret(wanted[i].Object)
-		complete = complete && !owned.Taken(u.GetManagedFields(), FieldManager(), want, paths) && !owned.Lacks(u.Object, want, paths)
 	}
-	return seen, complete
+	return seen
 }
 
 func observe(key Key, u *unstructured.Unstructured, ignore []owned.Path) Object {

@@ -2,7 +2,6 @@ package release
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -77,7 +77,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		if runsOnce(s.obj) || r.t.Only == nil && s.obj.GroupVersionKind().GroupKind() == jobKind {
 			return out
 		}
-		live, err = client.Create(r.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
+		live, err = r.writer().Create(r.ctx, client, s.obj)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
@@ -126,11 +126,10 @@ func (r *repair) look(client dynamic.ResourceInterface, key Key) (*unstructured.
 	return client.Get(r.ctx, key.Name, metav1.GetOptions{})
 }
 
-func (r *repair) dryRun() []string {
-	if r.t.Report {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
+func (r *repair) writer() apply.Writer {
+	w := r.m.writer(nil)
+	w.DryRun = r.t.Report
+	return w
 }
 
 // belongs refuses an object that another release has taken over.
@@ -152,55 +151,14 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 			return nil, false, err
 		}
 	}
-	fields := live.GetManagedFields()
-	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
-	now, want, err := r.merge(client, s, live, paths)
+	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(live.GetManagedFields())...)
+	o := yielding(s.obj.Object, s.obj, live, paths)
+	o.Was = o.Want
+	now, err := r.writer().Apply(r.ctx, client, o)
 	if err != nil {
 		return nil, false, err
 	}
-	if _, ours := owned.Of(fields, FieldManager(), nil); !r.t.Report && (!ours || owned.Taken(now.GetManagedFields(), FieldManager(), want.Object, paths)) {
-		// The next change of what is not owned would not be seen.
-		if applied, err := r.own(client, s, now, paths); err == nil {
-			now = applied
-		}
-	}
 	return now, !sameValues(live, now), nil
-}
-
-// mostMerges is how often a repair writes an object that others change meanwhile.
-const mostMerges = 3
-
-// merge writes what differs of an object, and returns it as it is then, and what was wanted. Between the read and
-// the write somebody may have taken away a field that was right when it was read: the answer lacks it, and would
-// be taken for what Starling has left.
-func (r *repair) merge(client dynamic.ResourceInterface, s stored, now *unstructured.Unstructured, paths []owned.Path) (_, want *unstructured.Unstructured, err error) {
-	var last []byte
-	for tries := 0; ; tries++ {
-		want = s.obj.DeepCopy()
-		owned.Leave(s.obj.DeepCopy().Object, want.Object, now.Object, paths)
-		patch, kind, err := threeWay(s, want, now)
-		if err != nil {
-			return nil, nil, err
-		}
-		// Of what was just written the API server has kept another form, or nothing.
-		if string(patch) == "{}" || last != nil && within(last, patch) {
-			return now, want, nil
-		}
-		if tries == mostMerges {
-			return nil, nil, errors.New("somebody changes it again and again at this very moment")
-		}
-		last = patch
-		if patch, err = of(now, patch); err != nil {
-			return nil, nil, err
-		}
-		now, err = client.Patch(r.ctx, s.key.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager(), DryRun: r.dryRun()})
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.t.Report { // nothing was written
-			return now, want, nil
-		}
-	}
 }
 
 // relabel writes the label by which an object is watched.
@@ -210,21 +168,6 @@ func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructu
 		return nil, err
 	}
 	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager()})
-}
-
-// own applies an object, so that its fields are Starling's again. Some objects that Helm can
-// write cannot be applied, such as those that name a port twice: the error says so.
-func (r *repair) own(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path) (*unstructured.Unstructured, error) {
-	want := s.obj.DeepCopy()
-	owned.Leave(s.obj.DeepCopy().Object, want.Object, live.Object, paths)
-	owned.Keep(want.Object, nil, owned.Apart(live.GetManagedFields(), paths))
-	want.SetUID(live.GetUID())
-	data, err := want.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	force := true
-	return client.Patch(r.ctx, s.key.Name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: FieldManager(), Force: &force})
 }
 
 // sameValues compares two states of an object without what Starling and the API server note of it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 
@@ -43,8 +44,12 @@ func TestTroubleOfTheServerPasses(t *testing.T) {
 			f := newManyFixture(t)
 			whole := f.server
 			f.server = answers(func(r *http.Request) (*http.Response, error) {
+				at := r.URL.Path
+				if r.Method == http.MethodPatch {
+					at = path.Dir(at)
+				}
 				switch {
-				case r.Method == http.MethodGet || !strings.HasSuffix(r.URL.Path, test.path):
+				case r.Method == http.MethodGet || !strings.HasSuffix(at, test.path):
 					return whole.RoundTrip(r)
 				case test.status == 0:
 					return nil, io.ErrUnexpectedEOF

@@ -20,6 +20,16 @@ func Same(want, live map[string]any, manager string) bool {
 // SameAs is Same for the fields of one entry of managedFields, nil for none. Values are compared
 // by equal.
 func SameAs(want, live map[string]any, owned *Fields, equal func(want, live any) bool) bool {
+	return comparison{equal, false}.object(want, live, owned)
+}
+
+// comparison says how values are compared, and whether more may be owned than is wanted, in another order.
+type comparison struct {
+	equal func(want, live any) bool
+	more  bool
+}
+
+func (c comparison) object(want, live map[string]any, owned *Fields) bool {
 	if owned == nil || owned.APIVersion != want["apiVersion"] {
 		return false
 	}
@@ -39,7 +49,7 @@ func SameAs(want, live map[string]any, owned *Fields, equal func(want, live any)
 	if len(metadata) > 0 {
 		top["metadata"] = metadata
 	}
-	return same(top, live, owned.Set, equal)
+	return c.same(top, live, owned.Set)
 }
 
 // Fields is an entry of managedFields.
@@ -52,10 +62,8 @@ type Fields struct {
 // FieldsOf is what manager has applied to an object, or to a subresource of it, nil when that is not
 // known for sure.
 func FieldsOf(live map[string]any, manager, subresource string) *Fields {
-	entries := effect.At[[]any](live, "metadata", "managedFields")
 	var out *Fields
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for _, entry := range entriesOf(live) {
 		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
 			continue
 		}
@@ -72,11 +80,19 @@ func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	return out
 }
 
+func entriesOf(live map[string]any) (out []map[string]any) {
+	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
+		entry, _ := e.(map[string]any)
+		out = append(out, entry)
+	}
+	return out
+}
+
 // same compares one value with what is there; owned are the fields inside it that the
 // manager owns. Where those name none the value is owned as a whole.
-func same(want, live any, owned map[string]any, equal func(want, live any) bool) bool {
+func (c comparison) same(want, live any, owned map[string]any) bool {
 	if Whole(owned) {
-		return Equal(want, live)
+		return c.equal(want, live)
 	}
 	switch want := want.(type) {
 	case map[string]any:
@@ -84,15 +100,15 @@ func same(want, live any, owned map[string]any, equal func(want, live any) bool)
 		n := 0
 		for key, value := range want {
 			fields, ok := owned["f:"+key].(map[string]any)
-			if !ok || !same(value, live[key], fields, equal) {
+			if !ok || !c.same(value, live[key], fields) {
 				return false
 			}
 			n++
 		}
-		return n == members(owned)
+		return c.more || n == members(owned)
 	case []any:
 		live, _ := live.([]any)
-		return len(want) == members(owned) && sameItems(want, live, owned, equal)
+		return (c.more || len(want) == members(owned)) && c.sameItems(want, live, owned)
 	}
 	return false
 }
@@ -111,7 +127,7 @@ func members(owned map[string]any) int {
 
 // sameItems compares the items of a list that is merged by keys, or of a set, and their
 // order: an apply puts them into the one that is asked for.
-func sameItems(want, live []any, owned map[string]any, equal func(want, live any) bool) bool {
+func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 	taken, last := map[string]bool{}, -1
 	for _, item := range want {
 		found := ""
@@ -130,7 +146,7 @@ func sameItems(want, live []any, owned map[string]any, equal func(want, live any
 		taken[found] = true
 		kind, text, _ := strings.Cut(found, ":")
 		i := slices.IndexFunc(live, func(there any) bool { return there != nil && IsNamed(kind, text, there) })
-		if i <= last || kind == "k" && !same(item, live[i], fields, equal) {
+		if i < 0 || i <= last && !c.more || kind == "k" && !c.same(item, live[i], fields) {
 			return false
 		}
 		last = i

@@ -128,7 +128,7 @@ func TestWhatAnUpgradeCannotDeleteIsTriedAgain(t *testing.T) {
 // The next revision deletes an object that only a failed revision has made.
 func TestWhatAFailedRevisionMadeIsDeleted(t *testing.T) {
 	w := agents(t)
-	w.Store().FailAfter("create", "DaemonSet", errRefused, 1)
+	w.Store().FailAfter("apply", "DaemonSet", errRefused, 1)
 	w.say(t, map[string]string{"web": "agents: [b, c]"})
 	w.wantModule(t, status.ModuleFailed, "not today")
 	w.wantAgents(t, "a", "b")
@@ -137,7 +137,7 @@ func TestWhatAFailedRevisionMadeIsDeleted(t *testing.T) {
 	w.wantAgents(t, "d")
 	w.wantModule(t, status.ModuleReady, "")
 
-	w.Store().FailAfter("create", "DaemonSet", errRefused, 1)
+	w.Store().FailAfter("apply", "DaemonSet", errRefused, 1)
 	w.say(t, map[string]string{"web": "agents: [e, f]"})
 	w.wantAgents(t, "d", "e")
 	w.say(t, map[string]string{"webEnabled": "false"})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -113,21 +114,58 @@ func anyAt(v any, p Path) bool {
 	return false
 }
 
-// Apart are those of the paths that somebody can own alone: an apply may leave them out. Other paths go into lists that
-// have one owner as a whole.
-func Apart(fields []metav1.ManagedFieldsEntry, paths []Path) (apart []Path) {
-	for _, p := range paths {
-		is := false
-		for i := range fields {
-			if set := setOf(&fields[i]); set != nil {
-				set.Iterate(func(at fieldpath.Path) { is = is || p.covers(at) })
-			}
-		}
-		if is {
-			apart = append(apart, p)
+// Yield changes what manager applies of an object that is live, so that it leaves live as it is at the paths, see [Leave].
+// A field that others own is left out; the manager goes on to apply, as it is, what nobody else owns.
+func Yield(was, want, live map[string]any, fields []metav1.ManagedFieldsEntry, manager string, paths []Path) {
+	if len(paths) == 0 {
+		return
+	}
+	Leave(was, want, live, paths)
+	ours, theirs := fieldpath.NewSet(), fieldpath.NewSet()
+	for i := range fields {
+		if set := setOf(&fields[i]); set != nil && fields[i].Manager == manager && fields[i].Subresource == "" {
+			ours = ours.Union(set)
+		} else if set != nil {
+			theirs = theirs.Union(set)
 		}
 	}
-	return apart
+	covered := func(set *fieldpath.Set, f func(at fieldpath.Path)) {
+		set.Leaves().Iterate(func(at fieldpath.Path) {
+			if slices.ContainsFunc(paths, func(p Path) bool { return p.covers(at) }) {
+				f(at)
+			}
+		})
+	}
+	covered(theirs, func(at fieldpath.Path) { dropAt(want, at) })
+	covered(ours.Difference(theirs), func(at fieldpath.Path) {
+		v := valueAt(live, at)
+		if v == nil || valueAt(want, at) != nil {
+			return
+		}
+		var names []string
+		for _, e := range at {
+			if e.FieldName == nil {
+				return // in a list, which Leave has seen to
+			}
+			names = append(names, *e.FieldName)
+		}
+		_ = unstructured.SetNestedField(want, runtime.DeepCopyJSONValue(v), names...)
+	})
+}
+
+// dropAt takes a field out of an object, or an element out of a list of it.
+func dropAt(obj map[string]any, at fieldpath.Path) {
+	last := at[len(at)-1]
+	switch in := valueAt(obj, at[:len(at)-1]).(type) {
+	case map[string]any:
+		if last.FieldName != nil {
+			delete(in, *last.FieldName)
+		}
+	case []any:
+		if above, is := valueAt(obj, at[:max(0, len(at)-2)]).(map[string]any); is && at[len(at)-2].FieldName != nil {
+			above[*at[len(at)-2].FieldName] = slices.DeleteFunc(in, func(e any) bool { return isElement(last, e) })
+		}
+	}
 }
 
 // HasHandovers says whether one of the manifests of an object gives a value to a field that controllers take over.

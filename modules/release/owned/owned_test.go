@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -187,50 +186,6 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-func TestTaken(t *testing.T) {
-	const (
-		obj   = `{metadata: {labels: {app: web}}, spec: {replicas: 2, paused: false, none: null, selector: {a: b}, args: [a], ports: [{port: 80, name: x}, {port: 81}], kinds: [a, b]}}`
-		ports = `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}}}}`
-	)
-	for name, test := range map[string]struct {
-		by, fields, ours string
-		want             bool
-	}{
-		"all is ours":                    {"x", `{"f:data":{"f:a":{}}}`, ours, false},
-		"a label is theirs":              {"x", `{"f:metadata":{"f:labels":{"f:app":{}}}}`, unlabeled, true},
-		"a label is of both":             {"x", `{"f:metadata":{"f:labels":{"f:app":{}}}}`, ours, false},
-		"another label":                  {"x", `{"f:metadata":{"f:labels":{"f:more":{}}}}`, ours, false},
-		"they have made the map":         {"x", `{"f:metadata":{"f:labels":{".":{}}}}`, `{"f:metadata":{"f:labels":{"f:app":{}}}}`, false},
-		"they have the map as a whole":   {"x", `{"f:spec":{"f:selector":{}}}`, ours, true},
-		"a list as a whole":              {"x", `{"f:spec":{"f:args":{}}}`, ours, true},
-		"an element by its keys":         {"x", ports, ours, true},
-		"that is of both":                {"x", ports, ports, false},
-		"another element":                {"x", `{"f:spec":{"f:ports":{"k:{\"port\":90}":{"f:port":{}}}}}`, ours, false},
-		"an element of a set":            {"x", `{"f:spec":{"f:kinds":{"v:\"b\"":{}}}}`, ours, true},
-		"another element of a set":       {"x", `{"f:spec":{"f:kinds":{"v:\"c\"":{}}}}`, ours, false},
-		"an element by its place":        {"x", `{"f:spec":{"f:args":{"i:0":{}}}}`, ours, true},
-		"another place":                  {"x", `{"f:spec":{"f:args":{"i:5":{}}}}`, ours, false},
-		"a field without a value":        {"x", `{"f:spec":{"f:none":{}}}`, ours, false},
-		"an ignored field":               {"x", `{"f:spec":{"f:paused":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
-		"somebody's replicas":            {"x scale", scale, unscaled, true},
-		"replicas of an autoscaler":      {"kube-controller-manager scale", scale, unscaled, false},
-		"a status":                       {"x status", scale, unscaled, false},
-		"a path through a scalar":        {"x", `{"f:spec":{"f:replicas":{"f:x":{}}}}`, ours, false},
-		"a list's element within a text": {"x", `{"f:spec":{"f:paused":{"k:{\"a\":1}":{}}}}`, ours, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var o map[string]any
-			if err := yaml.Unmarshal([]byte(obj), &o); err != nil {
-				t.Fatal(err)
-			}
-			fields := []metav1.ManagedFieldsEntry{entry("st", update, test.ours), entry(test.by, update, test.fields)}
-			if got := Taken(fields, "st", o, []Path{{{Field: "spec"}, {Field: "paused"}}}); got != test.want {
-				t.Error(got)
-			}
-		})
-	}
-}
-
 // FuzzOf gives it entries as no API server writes them.
 func FuzzOf(f *testing.F) {
 	for _, text := range []string{ours, sorted, scale, unlabeled, status, "", "{", `{"f:a":1}`, `{"k:{}":{}}`, `{"v:1":{},"i:0":{}}`, `{".":{}}`} {
@@ -260,29 +215,9 @@ func FuzzOf(f *testing.F) {
 			t.Errorf("%x, %v, and in another order %x, %v", was, ok, is, still)
 		}
 		Takers(list, "st")
-		Taken(list, "st", map[string]any{"a": []any{map[string]any{"b": "c"}, "d"}}, ignore)
+		some := func() map[string]any { return map[string]any{"a": []any{map[string]any{"b": "c"}, "d"}} }
+		Yield(some(), some(), some(), list, "st", ignore)
 		Finished(list)
 		HandedOver(list)
 	})
-}
-
-func TestLacks(t *testing.T) {
-	const want = `{spec: {replicas: 2, ports: [{port: 80}], none: null, empty: {}}, data: {a: b}, status: {phase: Ready}}`
-	for live, lacks := range map[string]bool{
-		`{spec: {replicas: 3}, data: {a: c, d: e}}`:      false, // what another value has, its owner tells
-		`{spec: {replicas: 2}, data: null}`:              true,
-		`{spec: {replicas: 2}, data: {d: e}}`:            true,
-		`{spec: {paused: true}, data: {a: b}}`:           false, // ignored
-		`{spec: {replicas: 2}, data: {a: b}, extra: {}}`: false,
-	} {
-		read := func(text string) (out map[string]any) {
-			if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-				t.Fatal(err)
-			}
-			return out
-		}
-		if got := Lacks(read(live), read(want), []Path{{{Field: "spec"}, {Field: "replicas"}}}); got != lacks {
-			t.Errorf("%s lacks something: %t, want %t", live, got, lacks)
-		}
-	}
 }

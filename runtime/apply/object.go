@@ -1,0 +1,383 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Writer writes objects by server-side apply, with force: what it wants of an object is its manager's afterwards.
+//
+// It sends what an API server takes by no apply in another way: fields that the kind does not have are left out, with a
+// warning; an object that cannot be applied, or that is invalid beside what others have written, is written whole. Errors
+// are those of client-go, the one of the apply if the whole object is refused, too.
+type Writer struct {
+	Manager string
+	// Before are the managers that have written for this one without apply, itself as well: with the first apply their
+	// fields become its own.
+	Before []string
+	// DryRun has the API server answer and keep nothing.
+	DryRun bool
+	// Warn takes warnings as the API server words them; nil: nobody does.
+	Warn func(text string)
+}
+
+const (
+	// noVersion is the version of no object: an apply with it makes one, and meets a conflict where one is.
+	noVersion = "1"
+	// mostTries is how often an object is written that others change at the same time.
+	mostTries = 5
+)
+
+// Create makes an object. One that is there is left alone, and is the error AlreadyExists.
+func (w Writer) Create(ctx context.Context, to dynamic.ResourceInterface, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	body := Desired(want)
+	body.SetResourceVersion(noVersion)
+	now, err := w.apply(ctx, to, body)
+	switch {
+	case apierrors.IsConflict(err):
+		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: strings.ToLower(want.GetKind())}, want.GetName())
+	case cannotApply(err) || refusesVersion(err):
+		return to.Create(ctx, Desired(want), metav1.CreateOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
+	}
+	return now, err
+}
+
+// Object is an object that is there, and what is wanted of it.
+type Object struct {
+	Want, Live *unstructured.Unstructured
+	// Whole is the object as it is written if it cannot be applied.
+	Whole *unstructured.Unstructured
+	// Was is what was wanted of it before; nil: not known.
+	Was *unstructured.Unstructured
+}
+
+// Apply gives an object what is wanted of it. It returns Live itself when nothing had to be written.
+func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Object) (*unstructured.Unstructured, error) {
+	want := Desired(o.Want)
+	if w.stands(o, want) {
+		return o.Live, nil
+	}
+	live, err := w.claim(ctx, to, o.Live)
+	if err != nil {
+		return nil, err
+	}
+	want.SetUID(live.GetUID()) // no other object that has taken its name since
+	now, err := w.apply(ctx, to, want)
+	switch {
+	case cannotApply(err):
+		return w.replace(ctx, to, o.Whole, live)
+	case apierrors.IsInvalid(err): // beside a field of others that excludes it
+		if whole, failed := w.replace(ctx, to, o.Whole, live); failed != nil {
+			return nil, err
+		} else if w.DryRun {
+			return whole, nil
+		}
+		return w.apply(ctx, to, want)
+	}
+	return now, err
+}
+
+// stands says that an apply would leave an object as it is. A write without apply owns more than was wanted: that stands if
+// nothing else is wanted now.
+func (w Writer) stands(o Object, want *unstructured.Unstructured) bool {
+	written := slices.ContainsFunc(o.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && (e.Manager == w.Manager || slices.Contains(w.Before, e.Manager))
+	})
+	if !written {
+		return Same(want.Object, o.Live.Object, w.Manager)
+	}
+	return o.Was != nil && reflect.DeepEqual(Desired(o.Was).Object, want.Object) && Holds(want.Object, o.Live.Object, w.Manager)
+}
+
+// Holds says whether live has the values of want, all of them the manager's. The manager may own more.
+func Holds(want, live map[string]any, manager string) bool {
+	owned := &Fields{APIVersion: want["apiVersion"], Set: map[string]any{}}
+	for _, e := range entriesOf(live) {
+		if sub, _ := e["subresource"].(string); e["manager"] == manager && sub == "" {
+			fields, _ := e["fieldsV1"].(map[string]any)
+			owned.Set = union(owned.Set, fields)
+		}
+	}
+	return comparison{Equal, true}.object(want, live, owned)
+}
+
+func union(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	for key, v := range b {
+		inner, _ := v.(map[string]any)
+		if before, is := out[key].(map[string]any); is {
+			inner = union(before, inner)
+		}
+		out[key] = inner
+	}
+	return out
+}
+
+// Desired is a copy of an object without what the API server fills in, and without nulls.
+func Desired(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: withoutNulls(obj.Object).(map[string]any)}
+	for _, key := range []string{"managedFields", "creationTimestamp", "uid", "resourceVersion", "generation", "selfLink"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", key)
+	}
+	return out
+}
+
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, inner := range v {
+			if inner != nil {
+				out[key] = withoutNulls(inner)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, inner := range v {
+			out[i] = withoutNulls(inner)
+		}
+		return out
+	}
+	return v
+}
+
+// claim makes the manager's what was written for it without apply, and takes what it owns from nobody: the API server gives
+// all fields of an object whose managedFields somebody has cleared to a manager of that name. Else fields that are wanted no
+// more would stay.
+func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for try := 1; ; try++ {
+		patch := w.claims(live)
+		if patch == nil || w.DryRun {
+			return live, nil
+		}
+		now, err := to.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: w.Manager})
+		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
+			return now, err
+		}
+		again, err := to.Get(ctx, live.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if again.GetUID() != live.GetUID() {
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: strings.ToLower(live.GetKind())}, live.GetName(), errors.New("another object has taken its name"))
+		}
+		live = again
+	}
+}
+
+// nobody is the manager of fields that were there before the first apply.
+const nobody = "before-first-apply"
+
+// claims is the JSON patch of managedFields; nil: they stay, or cannot be read.
+func (w Writer) claims(live *unstructured.Unstructured) []byte {
+	next := live.DeepCopy()
+	if err := csaupgrade.UpgradeManagedFields(next, sets.New(append(w.Before, w.Manager)...), w.Manager); err != nil {
+		return nil
+	}
+	entries := next.GetManagedFields()
+	for _, own := range entries {
+		for i, e := range entries {
+			ours, theirs := &fieldpath.Set{}, &fieldpath.Set{}
+			if own.Manager != w.Manager || own.Subresource != "" || e.Manager != nobody || own.FieldsV1 == nil || e.FieldsV1 == nil ||
+				ours.FromJSON(own.FieldsV1.GetRawReader()) != nil || theirs.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+				continue
+			}
+			if text, err := theirs.Difference(ours).ToJSON(); err == nil {
+				entries[i].FieldsV1 = metav1.NewFieldsV1(string(text))
+			}
+		}
+	}
+	if reflect.DeepEqual(entries, live.GetManagedFields()) {
+		return nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil
+	}
+	return patch
+}
+
+// apply sends an object, without the fields that its kind does not have.
+func (w Writer) apply(ctx context.Context, to dynamic.ResourceInterface, body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	force := true
+	for try := 1; ; try++ {
+		data, err := body.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		now, err := to.Patch(ctx, body.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: w.Manager, Force: &force, DryRun: w.dryRun()})
+		paths := undeclared(err)
+		if len(paths) == 0 || try == mostTries {
+			return now, err
+		}
+		for _, p := range paths {
+			at, gone := drop(body.Object, p)
+			if !gone {
+				return now, err
+			}
+			if w.Warn != nil {
+				w.Warn(`unknown field "` + strings.TrimPrefix(at, ".") + `"`)
+			}
+		}
+	}
+}
+
+// replace writes an object as a whole, and leaves what others have written of its metadata, and its status.
+func (w Writer) replace(ctx context.Context, to dynamic.ResourceInterface, whole, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	next := Desired(whole)
+	for _, in := range []string{"labels", "annotations"} {
+		theirs, _, _ := unstructured.NestedMap(live.Object, "metadata", in)
+		own, _, _ := unstructured.NestedMap(next.Object, "metadata", in)
+		if theirs == nil {
+			theirs = map[string]any{}
+		}
+		if maps.Copy(theirs, own); len(theirs) > 0 {
+			_ = unstructured.SetNestedMap(next.Object, theirs, "metadata", in)
+		}
+	}
+	given, _ := next.Object["metadata"].(map[string]any)
+	for key, v := range live.Object["metadata"].(map[string]any) {
+		if given[key] == nil {
+			given[key] = v
+		}
+	}
+	if next.Object["status"] = live.Object["status"]; next.Object["status"] == nil {
+		delete(next.Object, "status")
+	}
+	before, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	after, err := next.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil || string(patch) == "{}" {
+		return live, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, err
+	}
+	if err := unstructured.SetNestedField(fields, live.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
+		return nil, err
+	}
+	if patch, err = json.Marshal(fields); err != nil {
+		return nil, err
+	}
+	return to.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
+}
+
+func (w Writer) dryRun() []string {
+	if w.DryRun {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// cannotApply says that an object is of a kind without server-side apply, or that its lists have a key twice, which an
+// apply cannot say.
+func cannotApply(err error) bool {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return false
+	}
+	status := api.Status()
+	return status.Code == http.StatusUnsupportedMediaType || status.Code == http.StatusMethodNotAllowed ||
+		strings.Contains(status.Message, "typed patch object") || strings.Contains(status.Message, "duplicate entries for key")
+}
+
+// refusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage that
+// is not that of Kubernetes. They have no reason for that, only words.
+func refusesVersion(err error) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)
+}
+
+var (
+	versionRefused  = regexp.MustCompile(`(?i)resourceversion.*(should|must) not be set`)
+	undeclaredField = regexp.MustCompile(`(?m)(\.\S*): field not declared in schema`)
+)
+
+// undeclared are the fields that a kind does not have, as the API server names them, the last ones first.
+func undeclared(err error) (paths []string) {
+	if err == nil {
+		return nil
+	}
+	for _, m := range undeclaredField.FindAllStringSubmatch(err.Error(), -1) {
+		paths = append(paths, m[1])
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(b, a) })
+	return slices.Compact(paths)
+}
+
+var (
+	// step is one step of a path: a field, a place in a list, or an element with keys.
+	step = regexp.MustCompile(`^(?:\.([^.\[]+)|\[(\d+)\]|\[([^\]]*)\])`)
+	// keyed is a key of an element.
+	keyed = regexp.MustCompile(`([^=,]+)=(?:"((?:[^"\\]|\\.)*)"|([^,]*))`)
+)
+
+// drop takes a field away. It returns its path with places instead of keys, and whether it was there.
+func drop(v any, path string) (at string, gone bool) {
+	m := step.FindStringSubmatch(path)
+	if m == nil {
+		return "", false
+	}
+	rest := path[len(m[0]):]
+	switch v := v.(type) {
+	case map[string]any:
+		inner, there := v[m[1]]
+		if rest == "" {
+			delete(v, m[1])
+			return m[0], there
+		}
+		at, gone = drop(inner, rest)
+		return m[0] + at, gone
+	case []any:
+		for i, e := range v {
+			if m[2] == strconv.Itoa(i) || m[2] == "" && hasKeys(e, m[3]) {
+				at, gone = drop(e, rest)
+				return fmt.Sprintf("[%d]%s", i, at), gone
+			}
+		}
+	}
+	return "", false
+}
+
+// hasKeys says whether an element has keys as in name="a",port=80. One that it does not give has a default.
+func hasKeys(e any, keys string) bool {
+	fields, is := e.(map[string]any)
+	for _, k := range keyed.FindAllStringSubmatch(keys, -1) {
+		if v, given := fields[k[1]]; given && fmt.Sprint(v) != k[2]+k[3] {
+			return false
+		}
+	}
+	return is
+}
