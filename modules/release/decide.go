@@ -71,8 +71,8 @@ type revision struct {
 // want is what the release should carry.
 type want struct {
 	Instance, Module string
-	// Inputs is the digest of the inputs, Chart that of the chart alone.
-	Inputs, Chart string
+	// Inputs is the digest of the inputs, Former as earlier versions made it, Chart that of the chart alone.
+	Inputs, Former, Chart string
 	// Rendered says that Manifest and Lookups are known.
 	Rendered bool
 	// Manifest is the digest of the rendered chart.
@@ -148,7 +148,7 @@ func decide(last revision, w want) (step, string) {
 	if back { // its objects get the labels of this instance, too
 		return rendered(w, stepUpgrade, "given back by another instance")
 	}
-	if last.Labels[LabelInputs] == w.Inputs {
+	if of := last.Labels[LabelInputs]; of == w.Inputs || of == w.Former && of != "" {
 		return stepNothing, "inputs unchanged"
 	}
 	if !w.Rendered {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,32 +19,51 @@ import (
 // characters are one too many.
 const digestLength = 60
 
-// inputsDigest covers all that a render depends on, lookups aside: the chart, the
-// values without global ones that the chart does not read, the release's name and namespace, the version of Kubernetes and, for
-// charts that ask, what the API server serves.
-func inputsDigest(t Target, f facts, caps *chartutil.Capabilities) (string, error) {
+// inputs are the digests by which it is known that nothing has to be rendered.
+type inputs struct {
+	// Digest covers all that a render depends on, lookups aside: the chart, the values without global ones that the chart
+	// does not read, the release's name and namespace, the version of Kubernetes and what a chart has asked of the API
+	// server.
+	Digest string
+	// Former is the digest as it was made when each chart that asks had all that is served among its inputs.
+	Former string
+	// asks says what that is, with what values may ask for.
+	asks facts
+}
+
+func inputsOf(t Target, f facts, caps *chartutil.Capabilities) (inputs, error) {
 	values, err := json.Marshal(t.read()) // sorted keys, 1 and 1.0 alike
 	if err != nil {
-		return "", fmt.Errorf("the values are not plain data: %w", err)
+		return inputs{}, fmt.Errorf("the values are not plain data: %w", err)
 	}
-	h := sha256.New()
-	part(h, "starling inputs 1")
-	part(h, t.Name)
-	part(h, t.Namespace)
-	part(h, f.digest)
-	part(h, string(values))
-	part(h, caps.KubeVersion.Version)
-	if f.capabilities || strings.Contains(string(values), "Capabilities") { // tpl
-		part(h, strings.Join(caps.APIVersions, "\n"))
-	}
+	labels := []byte(nil)
 	if len(t.Labels) > 0 {
-		labels, err := json.Marshal(t.Labels)
-		if err != nil {
-			return "", err
+		if labels, err = json.Marshal(t.Labels); err != nil {
+			return inputs{}, err
 		}
-		part(h, string(labels))
 	}
-	return sum(h), nil
+	digest := func(f facts) string {
+		h := sha256.New()
+		part(h, "starling inputs 1")
+		part(h, t.Name)
+		part(h, t.Namespace)
+		part(h, f.digest)
+		part(h, string(values))
+		part(h, caps.KubeVersion.Version)
+		if f.all || f.has != "" {
+			part(h, f.answer(caps))
+		}
+		if len(labels) > 0 {
+			part(h, string(labels))
+		}
+		return sum(h)
+	}
+	if bytes.Contains(values, capabilitiesWord) { // tpl
+		f.capabilities, f.all = true, true
+	}
+	former := f
+	former.all = f.capabilities
+	return inputs{Digest: digest(f), Former: digest(former), asks: f}, nil
 }
 
 // read are the values that the chart reads.

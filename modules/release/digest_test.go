@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chartutil"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/modules/reads"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func TestInputsDigest(t *testing.T) {
@@ -19,11 +21,11 @@ func TestInputsDigest(t *testing.T) {
 	}
 	of := func(t *testing.T, target Target, f facts, c *chartutil.Capabilities) string {
 		t.Helper()
-		d, err := inputsDigest(target, f, c)
+		in, err := inputsOf(target, f, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return in.Digest
 	}
 	base := of(t, target(), facts{digest: "x"}, caps("v1.37.1", "v1"))
 	if errs := validation.IsValidLabelValue(base); len(errs) > 0 || len(base) != digestLength {
@@ -60,9 +62,46 @@ func TestInputsDigest(t *testing.T) {
 			}
 		})
 	}
-	asks := facts{digest: "x", capabilities: true}
+	asks := facts{digest: "x", capabilities: true, all: true}
 	if of(t, target(), asks, caps("v1.37.1", "v1")) == of(t, target(), asks, caps("v1.37.1", "v1", "x/v1")) {
 		t.Error("a chart that asks what is served does not see a new API")
+	}
+	one := facts{digest: "x", capabilities: true, has: "x/v1/Thing\nx/v1"}
+	if base := of(t, target(), one, caps("v1.37.1", "v1")); base == of(t, target(), one, caps("v1.37.1", "v1", "x/v1")) || base != of(t, target(), one, caps("v1.37.1", "v1", "y/v1")) {
+		t.Error("a chart that asks for x/v1 sees y/v1, or does not see x/v1")
+	}
+}
+
+// A digest that an earlier version has put on a release counts: an update of Starling makes no revision.
+func TestInputsDigestStays(t *testing.T) {
+	caps := &chartutil.Capabilities{KubeVersion: chartutil.KubeVersion{Version: "v1.37.1"}, APIVersions: chartutil.VersionSet{"apps/v1", "v1"}}
+	const mentions = "{{ .Capabilities.KubeVersion.Version }}"
+	for name, tt := range map[string]struct {
+		target Target
+		want   string
+	}{
+		"plain":           {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"a": int64(1), "global": map[string]any{}}}, "37b79c5aff39d1b84eb6d679847a329cf1f54cca7c0fc5085199c15d6702"},
+		"global values":   {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"global": map[string]any{"zone": "x"}}}, "f89637dc3b991179f2d28ad182541907e0f64ae1d42d874f7a9d85c481ce"},
+		"labels":          {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"global": map[string]any{}}, Labels: map[string]string{"team": "a"}}, "bfa2c5fe9a0aab071b4dc73d05c384f3f088640bf043056a9bac91394a83"},
+		"asks":            {Target{Chart: chartOf("web", mentions), Values: map[string]any{"global": map[string]any{}}}, "451b65d7899f7741af78c6152d563a6f1b5ce55013d0c737f9763b3111b0"},
+		"values may ask":  {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"text": mentions, "global": map[string]any{}}}, "d03696f5231d857bd23ace428d9ecc377497788ed07697fc5e915e674ed3"},
+		"asks for a kind": {Target{Chart: chartOf("web", `{{ .Capabilities.APIVersions.Has "v1" }}`), Values: map[string]any{"global": map[string]any{}}}, "78f710c17bc2dcf1b12f1eb433716631d2d4477b4a6c78861834fbbcb17e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.target.Module, tt.target.Name, tt.target.Namespace = "web", "web", "apps"
+			ch, err := load(tt.target.Chart)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := inputsOf(tt.target, factsOf(chartDigest(tt.target.Chart.Files), ch), caps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := revision{Number: 3, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "ops.starling", effect.ModuleLabel: "web", LabelInputs: tt.want}}
+			if step, why := decide(last, want{Instance: "ops.starling", Module: "web", Inputs: in.Digest, Former: in.Former}); step != stepNothing {
+				t.Errorf("%s (%s): the digest is %s, and was %s", step, why, in.Former, tt.want)
+			}
+		})
 	}
 }
 
@@ -88,6 +127,11 @@ func TestFacts(t *testing.T) {
 	}{
 		{"plain", plain, facts{}},
 		{"asks in a helper", with(plain, "templates/_h.tpl", "{{ .Capabilities.KubeVersion }}"), facts{capabilities: true}},
+		{"asks for a kind", with(plain, "templates/_h.tpl", "{{ if or ($.Capabilities.APIVersions.Has `b/v1`) (.Capabilities.APIVersions.Has \"a/v1/A\") }}{{end}}"),
+			facts{capabilities: true, has: "a/v1/A\nb/v1"}},
+		{"asks for all", with(plain, "templates/_h.tpl", "{{ .Capabilities.APIVersions.Has \"a/v1\" }}{{ range .Capabilities.APIVersions }}{{end}}"),
+			facts{capabilities: true, all: true, has: "a/v1"}},
+		{"asks by a value", with(plain, "templates/_h.tpl", "{{ .Capabilities.APIVersions.Has .Values.a }}"), facts{capabilities: true, all: true}},
 		{"asks in a file", with(plain, "files/a.tpl", "{{ $.Release.IsInstall }}"), facts{branches: true}},
 		{"asks in a subchart", with(with(plain, sub+"Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0"),
 			sub+"templates/a.yaml", "{{ .Release.IsUpgrade }}"), facts{branches: true}},

@@ -27,11 +27,11 @@ func TestLabel(t *testing.T) {
 	}
 	digests := map[string]bool{}
 	for _, labels := range []map[string]string{nil, {}, {"a": "b"}, {"a": "c"}} {
-		digest, err := inputsDigest(Target{Labels: labels}, facts{}, chartutil.DefaultCapabilities)
+		in, err := inputsOf(Target{Labels: labels}, facts{}, chartutil.DefaultCapabilities)
 		if err != nil {
 			t.Fatal(err)
 		}
-		digests[digest] = true
+		digests[in.Digest] = true
 	}
 	if len(digests) != 3 {
 		t.Errorf("the digests are %v", digests)

@@ -150,10 +150,11 @@ func checkReads(t *testing.T, chart *Chart, a, b map[string]any) (same bool) {
 	digests := make([]string, 2)
 	for i, global := range []map[string]any{a, b} {
 		target.Values = map[string]any{"global": global}
-		var err error
-		if digests[i], err = inputsDigest(target, facts{}, chartutil.DefaultCapabilities); err != nil {
+		in, err := inputsOf(target, facts{}, chartutil.DefaultCapabilities)
+		if err != nil {
 			t.Fatal(err)
 		}
+		digests[i] = in.Digest
 	}
 	if digests[0] != digests[1] {
 		t.Errorf("the digests of the inputs differ for %v and %v", a, b)

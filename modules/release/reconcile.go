@@ -172,9 +172,12 @@ func (r *reconcile) inputs() error {
 	if err != nil {
 		return err
 	}
-	r.want.Inputs, err = inputsDigest(r.t, r.facts, caps)
-	r.want.Chart = textDigest(r.facts.digest)
-	return err
+	in, err := inputsOf(r.t, r.facts, caps)
+	if err != nil {
+		return err
+	}
+	r.want.Inputs, r.want.Former, r.want.Chart = in.Digest, in.Former, textDigest(r.facts.digest)
+	return r.m.ask(r.t.Ref(), in.asks)
 }
 
 // definitions applies the chart's own CustomResourceDefinitions.
@@ -355,10 +358,9 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	if err := m.sweep(ctx, ref); err != nil {
 		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
-	m.facts.Delete(ref)
-	m.current.Delete(ref)
-	m.kindless.Delete(ref)
-	m.claims.Delete(ref)
+	for _, of := range m.remembered() {
+		of.Delete(ref)
+	}
 	return true, m.records.remove(ctx, ref)
 }
 

@@ -96,6 +96,8 @@ type Manager struct {
 	kindless sync.Map // Ref → nothing
 	// claims are the objects that releases wait for, see [Manager.claim].
 	claims sync.Map // Ref → claims
+	// questions are those of charts about the API server, see [Manager.ask].
+	questions sync.Map // Ref → question
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -106,13 +108,16 @@ type Manager struct {
 
 	capsMu sync.Mutex
 	caps   *chartutil.Capabilities
+	failed map[string]error // group-versions that the API server did not tell of
+	// asks has a signal when a chart has asked, or discovery was forgotten.
+	asks chan struct{}
 }
 
 // New returns a Manager. It reads nothing from the cluster; an error means that
 // Config cannot be used.
 func New(o Options) (*Manager, error) {
 	o.History = cmp.Or(o.History, DefaultHistory)
-	m := &Manager{o: o}
+	m := &Manager{o: o, asks: make(chan struct{}, 1)}
 
 	config := rest.CopyConfig(o.Config)
 	config.Wrap(m.trouble.wrap)
@@ -158,9 +163,14 @@ func (m *Manager) Begin() {
 	m.records = newRecords(m.stopped, m.core, m.o.Namespace, m.o.Name+"-releases", m.o.Instance)
 	m.glances = glances{}
 	m.crds.begin()
-	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims} {
+	for _, of := range m.remembered() {
 		of.Clear()
 	}
+}
+
+// remembered is what is known of each release, by its Ref.
+func (m *Manager) remembered() []*sync.Map {
+	return []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims, &m.questions}
 }
 
 // Ref names a release and the module it belongs to.
@@ -264,7 +274,7 @@ func (m *Manager) Fence(ctx context.Context) error {
 
 // Forget drops what is remembered of a module that is gone, but for its definitions, see [Manager.ForgetCRDs].
 func (m *Manager) Forget(module string) {
-	for _, of := range []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims} {
+	for _, of := range m.remembered() {
 		of.Range(func(ref, _ any) bool {
 			if ref.(Ref).Module == module {
 				of.Delete(ref)
@@ -312,6 +322,7 @@ func (m *Manager) ResetDiscovery() {
 	m.capsMu.Lock()
 	m.caps = nil
 	m.capsMu.Unlock()
+	m.lookSoon()
 }
 
 // capabilities is what charts see as .Capabilities, read once and kept until
@@ -322,10 +333,7 @@ func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
 	if m.caps != nil && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
-	caps, err := CapabilitiesOf(m.o.Discovery)
-	if err != nil {
-		return nil, err
-	}
-	m.caps = caps
-	return m.caps, nil
+	var err error
+	m.caps, m.failed, err = served(m.o.Discovery)
+	return m.caps, err
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +29,10 @@ import (
 type facts struct {
 	// digest names the files that were looked at.
 	digest string
-	// capabilities: a file mentions .Capabilities.
-	capabilities bool
+	// capabilities: a file mentions .Capabilities; all: one may want all that is served; has are the names that files ask
+	// for one by one, in lines.
+	capabilities, all bool
+	has               string
 	// branches: a file asks whether this is an install or an upgrade; revision: which
 	// revision this is.
 	branches, revision bool
@@ -81,11 +84,12 @@ func load(c *Chart) (*chart.Chart, error) {
 // factsOf looks at all files of the chart and its subcharts; packed ones too.
 func factsOf(digest string, ch *chart.Chart) facts {
 	f := facts{digest: digest, crds: len(ch.CRDObjects()) > 0}
+	has := map[string]bool{}
 	var look func(*chart.Chart)
 	look = func(c *chart.Chart) {
 		for _, list := range [][]*chart.File{c.Templates, c.Files} { // tpl (.Files.Get …)
 			for _, file := range list {
-				f.capabilities = f.capabilities || bytes.Contains(file.Data, []byte("Capabilities"))
+				f.ask(file.Data, has)
 				f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
 				f.revision = f.revision || bytes.Contains(file.Data, []byte("Revision"))
 			}
@@ -95,6 +99,7 @@ func factsOf(digest string, ch *chart.Chart) facts {
 		}
 	}
 	look(ch)
+	f.has = strings.Join(slices.Sorted(maps.Keys(has)), "\n")
 	return f
 }
 

@@ -9,26 +9,53 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 )
 
 // CapabilitiesOf is what charts see of an API server as .Capabilities.
 func CapabilitiesOf(d discovery.DiscoveryInterface) (*chartutil.Capabilities, error) {
+	caps, _, err := served(d)
+	return caps, err
+}
+
+// served is CapabilitiesOf, with the group-versions that the API server does not tell of, as while a server behind an
+// APIService is away, and why.
+func served(d discovery.DiscoveryInterface) (caps *chartutil.Capabilities, failed map[string]error, err error) {
 	version, err := d.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("the version of the API server: %w", err)
+		return nil, nil, fmt.Errorf("the version of the API server: %w", err)
 	}
-	served, err := action.GetVersionSet(d)
+	noted := &noting{DiscoveryInterface: d}
+	kinds, err := action.GetVersionSet(noted)
 	if err != nil {
-		return nil, fmt.Errorf("what the API server serves: %w", err)
+		return nil, nil, fmt.Errorf("what the API server serves: %w", err)
 	}
-	slices.Sort(served)
+	slices.Sort(kinds)
 	return &chartutil.Capabilities{
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
-		APIVersions: served,
+		APIVersions: kinds,
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
-	}, nil
+	}, noted.failed, nil
+}
+
+// noting notes what Helm passes over.
+type noting struct {
+	discovery.DiscoveryInterface
+	failed map[string]error
+}
+
+// ServerGroupsAndResources implements [discovery.ServerResourcesInterface].
+func (n *noting) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	groups, lists, err := n.DiscoveryInterface.ServerGroupsAndResources()
+	if failed, some := discovery.GroupDiscoveryFailedErrorGroups(err); some {
+		n.failed = map[string]error{}
+		for of, why := range failed {
+			n.failed[of.String()] = why
+		}
+	}
+	return groups, lists, err
 }
 
 // NewCapabilities are those of an API server of a version ("v1.37.1") that serves nothing yet.
@@ -57,6 +84,6 @@ func WithKinds(caps *chartutil.Capabilities, kinds ...schema.GroupVersionKind) *
 // .Capabilities, or is packed.
 func AsksCapabilities(files []File) bool {
 	return slices.ContainsFunc(files, func(f File) bool {
-		return bytes.Contains(f.Data, []byte("Capabilities")) || strings.HasSuffix(f.Path, ".tgz")
+		return bytes.Contains(f.Data, capabilitiesWord) || strings.HasSuffix(f.Path, ".tgz")
 	})
 }

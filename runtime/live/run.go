@@ -168,6 +168,7 @@ func (d *Driver) loop(ctx context.Context) {
 			d.busy().Go(d.beginLeading)
 			d.keepRecords()
 			d.busy().Go(d.showRole)
+			d.busy().Go(d.followKinds)
 			if d.o.ModuleObjects {
 				d.busy().Go(func() { d.objects.Run(d.work()) })
 			}
@@ -184,6 +185,14 @@ func (d *Driver) loop(ctx context.Context) {
 			step(func() { ask(d.engine) })
 		}
 	}
+}
+
+// followKinds has the releases looked at again whose charts asked for kinds that have come or gone.
+func (d *Driver) followKinds() {
+	_ = d.guard(func() error {
+		d.releases.Follow(d.work(), func(module string) { d.inbox.put(engine.Reconcile{Module: module}) })
+		return nil
+	})
 }
 
 // beginLeading has the engine that leads start, and tells it when its tree takes away what it lacks.

@@ -57,7 +57,28 @@ func (w *World) look() (changed bool) {
 			changed = true
 		}
 	}
-	return w.lookForDrift() || changed
+	return w.lookForKinds() || w.lookForDrift() || changed
+}
+
+// lookForKinds has the releases looked at again whose charts asked for kinds that have come or gone.
+func (w *World) lookForKinds() bool {
+	version := ""
+	for _, of := range []string{"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService"} {
+		apiVersion, kind, _ := strings.Cut(of, " ")
+		version += w.store.VersionOf(schema.FromAPIVersionAndKind(apiVersion, kind)) + " "
+	}
+	if version == w.kindsVersion || !w.releases.Asks() {
+		return false
+	}
+	w.client.Refresh()
+	modules, all := w.releases.Recheck()
+	if all { // else the next look asks again
+		w.kindsVersion = version
+	}
+	for _, module := range modules {
+		w.handle(engine.Reconcile{Module: module})
+	}
+	return len(modules) > 0
 }
 
 // observe has the watches know whose write they find.

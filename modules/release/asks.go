@@ -1,0 +1,240 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/client-go/discovery"
+)
+
+// A chart that asks what the API server serves is rendered again when the answer changes
+// (docs/decisions/0097-charts-that-ask-are-rendered-again.md).
+
+var (
+	capabilitiesWord = []byte("Capabilities")
+	// plainQuestion is a use of .Capabilities of which it is known what it asks: the version, which is an input of all
+	// charts, that of Helm, or whether one name is served.
+	plainQuestion = regexp.MustCompile("\\.Capabilities\\.(?:KubeVersion\\b|HelmVersion\\b|APIVersions\\.Has\\s+(?:\"([^\"\\\\\n]+)\"|`([^`\n]+)`))")
+)
+
+// ask notes what a file asks.
+func (f *facts) ask(file []byte, has map[string]bool) {
+	mentions := strings.Count(string(file), string(capabilitiesWord))
+	if mentions == 0 {
+		return
+	}
+	plain := plainQuestion.FindAllSubmatch(file, -1)
+	for _, q := range plain {
+		if name := cmp.Or(string(q[1]), string(q[2])); name != "" {
+			has[name] = true
+		}
+	}
+	f.capabilities, f.all = true, f.all || mentions > len(plain)
+}
+
+// answer is what the chart gets to know of what is served.
+func (f facts) answer(caps *chartutil.Capabilities) string {
+	if f.all {
+		return strings.Join(caps.APIVersions, "\n")
+	}
+	var out strings.Builder
+	for name := range strings.SplitSeq(f.has, "\n") {
+		out.WriteString(name + " " + strconv.FormatBool(caps.APIVersions.Has(name)) + "\n")
+	}
+	return out.String()
+}
+
+// unanswered says why a chart has no answer: discovery that has failed decides nothing.
+func (f facts) unanswered(failed map[string]error) error {
+	for _, of := range slices.Sorted(maps.Keys(failed)) {
+		asks := f.all
+		for name := range strings.SplitSeq(f.has, "\n") {
+			asks = asks || name == of || strings.HasPrefix(name, of+"/")
+		}
+		if asks {
+			return fmt.Errorf("the chart asks what the cluster serves (.Capabilities), and the API server does not tell of %s, so the release stays as it is: %w", of, failed[of])
+		}
+	}
+	return nil
+}
+
+// question is what a chart has asked, and the answer that its release rests on; "" when there was none.
+type question struct {
+	facts
+	answer string
+}
+
+// ask notes what the chart of a release asks, with the answer of now. The error says why there is none.
+func (m *Manager) ask(ref Ref, f facts) error {
+	if !f.capabilities {
+		m.questions.Delete(ref)
+		return nil
+	}
+	answer, err := m.answer(f)
+	if _, before := m.questions.Swap(ref, question{f, answer}); !before {
+		m.lookSoon()
+	}
+	return err
+}
+
+func (m *Manager) answer(f facts) (string, error) {
+	caps, err := m.capabilities()
+	if err != nil {
+		return "", err
+	}
+	m.capsMu.Lock()
+	defer m.capsMu.Unlock()
+	if err := f.unanswered(m.failed); err != nil {
+		return "", err
+	}
+	return caps.KubeVersion.Version + "\n" + f.answer(caps), nil
+}
+
+// Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All says
+// that each chart got one.
+func (m *Manager) Recheck() (modules []string, all bool) {
+	all = true
+	m.questions.Range(func(ref, of any) bool {
+		was := of.(question)
+		now, err := m.answer(was.facts)
+		if all = all && err == nil; err == nil && now != was.answer && m.questions.CompareAndSwap(ref, was, question{was.facts, now}) {
+			modules = append(modules, ref.(Ref).Module)
+		}
+		return true
+	})
+	slices.Sort(modules)
+	return slices.Compact(modules), all
+}
+
+// followSoon and followLate are how long Follow waits between two looks.
+const (
+	followSoon = time.Second
+	followLate = 10 * time.Second
+	// followTimeout bounds one request of a look.
+	followTimeout = 10 * time.Second
+)
+
+// Follow calls tell for each module that [Manager.Recheck] names, as soon as Starling has changed what is served, and
+// within seconds when others have. It returns when ctx has ended. While no chart asks, it asks nothing.
+func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
+	var seen [2]string
+	for wait := time.Duration(0); ; {
+		timer := time.NewTimer(cmp.Or(wait, time.Hour))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-m.asks:
+			timer.Stop()
+			wait = followSoon
+		case <-timer.C:
+			wait = min(2*wait, followLate)
+			seen = m.lookAgain(ctx, seen)
+		}
+		if !m.Asks() {
+			wait = 0
+		}
+		modules, _ := m.Recheck()
+		for _, module := range modules {
+			tell(module)
+		}
+	}
+}
+
+// lookAgain has discovery forgotten when the API server serves something else than it has read. It returns what the
+// server shows of that, see [Manager.shown].
+func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
+	if !m.Asks() {
+		return seen
+	}
+	now, err := m.shown(ctx, seen)
+	if err != nil || now == seen {
+		return seen
+	}
+	caps, failed, err := served(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()))
+	if err != nil {
+		return seen
+	}
+	m.capsMu.Lock()
+	same := m.caps != nil && reflect.DeepEqual(*m.caps, *caps) && len(m.failed) == len(failed)
+	m.capsMu.Unlock()
+	if !same {
+		m.ResetDiscovery()
+	}
+	return now
+}
+
+// Asks says whether some chart does.
+func (m *Manager) Asks() bool {
+	for range m.questions.Range {
+		return true
+	}
+	return false
+}
+
+// lookSoon has Follow look.
+func (m *Manager) lookSoon() {
+	select {
+	case m.asks <- struct{}{}:
+	default:
+	}
+}
+
+// shown is what the API server says of its version and of what it serves: something that differs when that differs.
+// Seen is the last answer: an API server that has no other one says so, and no more.
+func (m *Manager) shown(ctx context.Context, seen [2]string) (now [2]string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, followTimeout)
+	defer cancel()
+	for i, path := range [2]string{"version", "apis"} {
+		if now[i], err = m.tagOf(ctx, path, seen[i]); err != nil {
+			return seen, err
+		}
+	}
+	return now, nil
+}
+
+// tagOf is the ETag of what is at a path of the API server, or a digest of it.
+func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) {
+	at, err := url.JoinPath(m.host, path)
+	if err != nil {
+		return "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json")
+	if strings.HasPrefix(seen, `"`) {
+		r.Header.Set("If-None-Match", seen)
+	}
+	resp, err := m.base.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, resp.Body)
+	switch tag := resp.Header.Get("ETag"); {
+	case resp.StatusCode == http.StatusNotModified:
+		return seen, nil
+	case resp.StatusCode != http.StatusOK:
+		return "", errors.New(resp.Status)
+	case strings.HasPrefix(tag, `"`):
+		return tag, err
+	}
+	return sum(h), err
+}

@@ -1,0 +1,159 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Discovery that has failed for a group leaves the questions about other groups alone.
+func TestUnanswered(t *testing.T) {
+	failed := map[string]error{"metrics.k8s.io/v1beta1": errors.New("503")}
+	for _, tt := range []struct {
+		facts facts
+		open  bool
+	}{
+		{facts{}, false},
+		{facts{capabilities: true, has: "apps/v1/Deployment\nexample.org/v1"}, false},
+		{facts{capabilities: true, has: "apps/v1/Deployment\nmetrics.k8s.io/v1beta1"}, true},
+		{facts{capabilities: true, has: "metrics.k8s.io/v1beta1/NodeMetrics"}, true},
+		{facts{capabilities: true, has: "metrics.k8s.io/v1beta10/NodeMetrics"}, false},
+		{facts{capabilities: true, all: true}, true},
+	} {
+		if err := tt.facts.unanswered(failed); (err != nil) != tt.open {
+			t.Errorf("%+v: %v", tt.facts, err)
+		}
+	}
+}
+
+// discoveryServer is an API server that answers discovery.
+type discoveryServer struct {
+	mu       sync.Mutex
+	version  string
+	groups   map[string]string // group → Current or Stale
+	down     bool
+	requests []string
+}
+
+func (s *discoveryServer) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *discoveryServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", Header: http.Header{}, Request: r}
+	body := ""
+	const typ = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	switch {
+	case s.down:
+		resp.StatusCode, resp.Status = http.StatusServiceUnavailable, "503 Service Unavailable"
+	case r.URL.Path == "/version":
+		body = fmt.Sprintf(`{"major":"1","minor":"37","gitVersion":%q}`, s.version)
+	case r.URL.Path == "/api":
+		body = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[]}`
+		resp.Header.Set("Content-Type", typ)
+	case r.URL.Path == "/apis":
+		var items []string
+		for group, fresh := range s.groups {
+			items = append(items, fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":"v1","freshness":%q,"resources":[{"resource":"things","responseKind":{"group":%q,"version":"v1","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["get"]}]}]}`, group, fresh, group))
+		}
+		slices.Sort(items)
+		body = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[` + strings.Join(items, ",") + `]}`
+		resp.Header.Set("Content-Type", typ)
+		tag := fmt.Sprintf("%q", textDigest(body))
+		if resp.Header.Set("ETag", tag); r.Header.Get("If-None-Match") == tag {
+			resp.StatusCode, resp.Status, body = http.StatusNotModified, "304 Not Modified", ""
+		}
+	}
+	s.requests = append(s.requests, fmt.Sprint(r.URL.Path, " ", resp.StatusCode))
+	resp.Body = io.NopCloser(strings.NewReader(body))
+	return resp, nil
+}
+
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &discoveryServer{version: "v1.37.1", groups: map[string]string{"apps": "Current", "away.org": "Current"}}
+		config := &rest.Config{Host: "http://api", Transport: s, QPS: -1}
+		cached := memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(config))
+		m, err := New(Options{Config: config, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		go m.Follow(t.Context(), func(module string) { told = append(told, module) })
+		want := func(what string, within time.Duration, modules ...string) {
+			t.Helper()
+			time.Sleep(within)
+			synctest.Wait()
+			if !slices.Equal(told, modules) {
+				t.Errorf("%s: told of %q, want %q", what, told, modules)
+			}
+			told = nil
+		}
+		wantRequests := func(what string, requests ...string) {
+			t.Helper()
+			s.set(func() {
+				if !slices.Equal(s.requests, requests) {
+					t.Errorf("%s: %q, want %q", what, s.requests, requests)
+				}
+				s.requests = nil
+			})
+		}
+		want("nobody asks", time.Hour)
+		wantRequests("nobody asks")
+
+		one := facts{capabilities: true, has: "example.org/v1/Thing"}
+		for module, f := range map[string]facts{"one": one, "all": {capabilities: true, all: true}, "none": {}} {
+			if err := m.ask(Ref{Module: module, Name: module}, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want("no change", time.Minute)
+		s.set(func() { s.requests = nil })
+		want("no change", 10*time.Second)
+		wantRequests("no change", "/version 200", "/apis 304")
+		s.set(func() { s.groups["example.com"] = "Current" })
+		want("another kind", 10*time.Second, "all")
+		s.set(func() { s.groups["example.org"] = "Current" })
+		want("the kind", 10*time.Second, "all", "one")
+		s.set(func() { s.down = true })
+		want("the API server is away", time.Minute)
+		s.set(func() { s.down = false })
+		want("it is back", time.Minute)
+		s.set(func() { s.groups["example.org"] = "Stale" })
+		want("the server of the kind is away", time.Minute)
+		if err := m.ask(Ref{Module: "one", Name: "one"}, one); err == nil || !strings.Contains(err.Error(), "example.org/v1") {
+			t.Errorf("asked while it is away: %v", err)
+		}
+		s.set(func() { s.groups["example.org"] = "Current" })
+		want("it is back", time.Minute, "one") // which has got an error meanwhile
+		s.set(func() { delete(s.groups, "example.org") })
+		want("the kind goes", 10*time.Second, "all", "one")
+		s.set(func() { s.version = "v1.38.0" })
+		want("another version", 10*time.Second, "all", "one")
+		s.set(func() { s.groups["example.org"] = "Current" })
+		m.ResetDiscovery()
+		want("Starling has brought it", 0, "all", "one")
+		m.Forget("all")
+		m.Forget("one")
+		want("they have gone", time.Minute)
+		s.set(func() { s.requests = nil })
+		want("they have gone", time.Hour)
+		wantRequests("they have gone")
+	})
+}
