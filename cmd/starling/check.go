@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -70,6 +71,9 @@ func (f *checkFlags) served() ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--openapi: %w", err)
+	}
+	if data, err = bounded.Text(data); err != nil { // as > of PowerShell writes it
+		return nil, fmt.Errorf("--openapi: %s %w", f.openapi, err)
 	}
 	return data, nil
 }

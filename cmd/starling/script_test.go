@@ -98,7 +98,9 @@ func copyExample(ts *testscript.TestScript, _ bool, args []string) {
 func serveRepository(ts *testscript.TestScript, file string) {
 	dir := ts.MkAbs("repository")
 	for _, version := range []string{"1.2.0", "1.3.0"} {
-		_, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "redis", Version: version}}, dir)
+		// The author's editor puts a mark before texts.
+		template := &chart.File{Name: "templates/c.yaml", Data: []byte("\ufeffapiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")}
+		_, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "redis", Version: version}, Templates: []*chart.File{template}}, dir)
 		ts.Check(err)
 	}
 	index, err := repo.IndexDirectory(dir, "")

@@ -204,6 +204,11 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	if err == nil && len(data) > maxInput {
 		err = fmt.Errorf("it is larger than %d MiB", maxInput>>20)
 	}
+	if err == nil {
+		if data, err = bounded.Text(data); err != nil {
+			err = fmt.Errorf("it %w", err)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -191,6 +191,7 @@ func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
 			return fmt.Errorf("%s: %w", name, tooLarge(tree.MaxFileBytes))
 		}
 		data, err := fs.ReadFile(fsys, p)
+		data, _ = bounded.Text(data)
 		files = append(files, release.File{Path: name, Data: data})
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -69,7 +70,11 @@ func Read(path string, r io.Reader) (src, formatted []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read %s: %w", path, reason(err))
 	}
-	formatted, err = Source(path, src)
+	text, err := bounded.Text(src)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %w", path, err)
+	}
+	formatted, err = Source(path, text)
 	return src, formatted, err
 }
 

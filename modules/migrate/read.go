@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -125,5 +126,9 @@ func contents(fsys fs.FS, p string) ([]byte, error) {
 	if err == nil && len(data) > tree.MaxFileBytes {
 		err = fmt.Errorf("it is larger than %d MiB", tree.MaxFileBytes>>20)
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	data, _ = bounded.Text(data) // UTF-16: the tree that is made says so
+	return data, nil
 }

@@ -107,7 +107,7 @@ func (f *faults) metadata(file string, o object) {
 		right = false
 		return true
 	}
-	if named := !wrong("name", of["name"]); named && !o.test {
+	if named := !wrong("name", of["name"]); named && !o.test && o.APIVersion != "" { // else it is no object at all
 		f.name(file, o, of)
 	}
 	wrong("namespace", of["namespace"])

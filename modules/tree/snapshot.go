@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -178,8 +179,15 @@ func (r *reader) entry(p, name string, d fs.DirEntry) (*entry, error) {
 		return nil, fmt.Errorf("the file is larger than %s", size(r.o.MaxFileBytes))
 	}
 	r.bytes += int64(len(data))
+	// Of all other files nobody knows whether they are texts.
+	if data, err = bounded.Text(data); err != nil && slices.Contains(texts, path.Ext(name)) {
+		return nil, fmt.Errorf("the file %w", err)
+	}
 	return &entry{name: name, data: data}, nil
 }
+
+// texts are how the names of files end that we, or Helm, read as texts.
+var texts = []string{".yaml", ".yml", ".star", ".tpl", ".json", ".txt", ".helmignore"}
 
 // out says what to do about a link that leads out of the folder; "" for other links.
 func (r *reader) out(p string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -76,10 +77,11 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text := data[key]
 		if r.others[key] {
 			continue
 		}
+		plain, _ := bounded.Text([]byte(data[key])) // of a file that somebody has taken in
+		text := string(plain)
 		if module, ok := r.switches[key]; ok {
 			if on, ok := r.boolean(module, key, text); ok {
 				r.config.Enabled[module] = on

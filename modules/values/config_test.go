@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 var known = []KnownModule{{Name: "ingress-nginx", Key: "ingressNginx"}, {Name: "web", Key: "web"}}
@@ -165,4 +167,17 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		Section{Config: config.Global, Hooks: []HookLayer{{"h", ops(set("a.b", 1))}}}.Compose()
 	})
+}
+
+// The mark that editors put before a text is a part of no key, and of no switch.
+func TestParseConfigWithMarks(t *testing.T) {
+	known := []KnownModule{{Name: "web", Key: "web"}}
+	got, problems := ParseConfig(map[string]string{"web": "\ufeffreplicas: 2\n", "webEnabled": "\ufefftrue", "webDrift": "\ufeffignore"}, known)
+	if len(problems) > 0 || got.Sections["web"]["replicas"] != int64(2) || !got.Enabled["web"] || got.Policies["web"].Drift != "ignore" {
+		t.Errorf("%v, problems %v", got, problems)
+	}
+	next, err := EditConfig("\ufeffreplicas: 2\n", &effect.ConfigChange{Key: "web", Path: []string{"replicas"}, Value: int64(3), Was: int64(2)})
+	if err != nil || next != "replicas: 3\n" {
+		t.Errorf("%q, %v", next, err)
+	}
 }
