@@ -59,6 +59,7 @@ type ModuleDecl struct {
 	ValuesKey      string // empty: values at the root
 	Release        string // empty: the module's name
 	Adopt          bool   // take over what is there
+	ForceCRDs      bool   // update definitions whatever becomes of their objects
 	Wait           bool   // wait for the release's objects to be ready
 	Timeout        time.Duration
 	// Drift says what becomes of changes of others in objects of the release: [DriftReport],

@@ -45,6 +45,7 @@ func declareSpecs() []Spec {
 				{Name: "installs", Type: TypeList, Default: "[]", Doc: "Objects that the chart may hold besides the everyday kinds of Kubernetes in its own namespace: a list of grant(…) without verbs. Name roles, custom resources, objects without a namespace, and objects in another namespace here; else the release is refused before Helm sees it."},
 				{Name: "lookup", Type: TypeList, Default: "[]", Doc: "Objects that the chart's templates may read with lookup: a list of grant(…), with the verbs get, list, or, without verbs, both. Any other lookup is an error."},
 				{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels on all that the module makes: objects of its release, definitions of crds/, objects that its hooks apply, create or want as parts, configurations of its webhooks. A label of that key that an object has itself stays."},
+				{Name: "crds", Type: TypeString, Default: `"keep"`, Doc: "An update of a definition by which objects that are there would lose fields, or be refused, is refused itself, \"keep\", or takes place, \"force\"."},
 				{Name: "crd_filter", Type: TypeStrings, Default: "[]", Doc: "Files of crds/ that are left out, by their names: \"old-*.yaml\", where * is any text. Names that begin with doc- or _, and kustomization.yaml, are left out without it."},
 				{Name: "exports", Type: TypeStrings, Default: "[]", Doc: "Paths of the module's values, \"domain\" or \"auth.url\", that other modules may read: their hooks by values.of, their charts below global.exports. While another module has no such value there is nothing."},
 				{Name: "config", Type: TypeStrings, Default: "[]", Doc: "Paths of the user's config, \"password\" or \"tls\" with all below it, that the hooks may change by config.set and config.remove; in global/module.star \"global.zone\"."},
@@ -191,6 +192,11 @@ func callModule(c *call) (starlark.Value, error) {
 			return nil, err
 		}
 	}
+	crds, err := oneOf(c.strOr("crds", "keep"), []string{"keep", "force"})
+	if err != nil {
+		return nil, fmt.Errorf("crds: %w", err)
+	}
+	m.ForceCRDs = crds == "force"
 	if m.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport, DriftIgnore}); err != nil {
 		return nil, fmt.Errorf("drift: %w", err)
 	}

@@ -30,7 +30,7 @@ const (
 	clusterRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ca}\n"
 	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	monitored   = "{{ if .Capabilities.APIVersions.Has \"example.com/v1/Monitor\" }}\n" + clusterRole + "{{ end }}\n"
-	definition  = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: monitors.example.com}\n" +
+	monitors    = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: monitors.example.com}\n" +
 		"spec: {group: example.com, scope: Namespaced, names: {kind: Monitor, plural: monitors, singular: monitor, listKind: MonitorList}, " +
 		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
 )
@@ -58,11 +58,11 @@ func TestChartsAreRenderedForTheCluster(t *testing.T) {
 		"a kind that is gone":           {nil, map[string]string{"web/templates/a.yaml": "{{ if .Capabilities.APIVersions.Has \"policy/v1beta1\" }}\n" + clusterRole + "{{ end }}\n"}, false},
 		"nobody has the kind":           {nil, map[string]string{"web/templates/a.yaml": monitored}, false},
 		"the cluster has the kind":      {served("v1.37.0"), map[string]string{"web/templates/a.yaml": monitored}, true},
-		"crds/ of another module":       {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/module.star": "module()\n", "zz/crds/a.yaml": definition}, true},
+		"crds/ of another module":       {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/module.star": "module()\n", "zz/crds/a.yaml": monitors}, true},
 		"crds/ of a subchart": {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/templates/a.yaml": configMap,
-			"zz/charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "zz/charts/sub/crds/a.yaml": definition}, true},
-		"a template of another module": {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/templates/a.yaml": definition}, true},
-		"a list in a template":         {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/templates/a.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(definition, "\n", "\n  ")}, true},
+			"zz/charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "zz/charts/sub/crds/a.yaml": monitors}, true},
+		"a template of another module": {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/templates/a.yaml": monitors}, true},
+		"a list in a template":         {nil, map[string]string{"web/templates/a.yaml": monitored, "zz/templates/a.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(monitors, "\n", "\n  ")}, true},
 		"a kind that a module declares": {nil, map[string]string{"web/templates/a.yaml": monitored,
 			"zz/module.star": "module()\ncrd(\"example.com/v1\", \"Monitor\", spec = {\"a\": \"string\"})\n"}, true},
 	} {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/definition"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -58,12 +58,7 @@ func schemaProblems(ctx context.Context, v *apiextensionsv1.CustomResourceValida
 	if v == nil || v.OpenAPIV3Schema == nil {
 		return nil
 	}
-	props := &apiextensions.JSONSchemaProps{}
-	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.OpenAPIV3Schema, props, nil)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	s, err := structural.NewStructural(props)
+	s, _, err := definition.Structural(v)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -32,6 +32,7 @@ type chart struct {
 	module    *generation.Module
 	namespace string
 	objects   []object
+	defined   []resource // by templates
 	// written are the objects that templates may render; what the text does not tell is known by its place.
 	written map[release.Written]bool
 	err     error
@@ -204,6 +205,9 @@ func (b *builder) renderWith(c *chart, caps *chartutil.Capabilities, view map[st
 			}
 		}
 	}
+	for _, r := range c.defined {
+		b.defines("chart of "+m.Name, r)
+	}
 	return nil
 }
 
@@ -230,7 +234,7 @@ func (c *chart) parse(doc string, listed kindName, k *kinds) error {
 		}
 		return nil
 	case o.Kind == "CustomResourceDefinition":
-		k.addCRDs([]byte(doc), true)
+		c.defined = slices.AppendSeq(c.defined, maps.Values(k.addCRDs([]byte(doc), true)))
 	}
 	c.objects = append(c.objects, *o)
 	return nil

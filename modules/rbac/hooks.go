@@ -24,9 +24,17 @@ func (b *builder) definitions() {
 }
 
 func (b *builder) definition(m *generation.Module, data []byte, applied bool) {
-	for _, name := range b.kinds.addCRDs(data, applied) {
+	for name, r := range b.kinds.addCRDs(data, applied) {
 		b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
+		b.defines("crds/ of "+m.Name, r)
 	}
+}
+
+// defines needs to see the objects of a kind, for they have to pass an update of its definition.
+func (b *builder) defines(why string, r resource) {
+	rule := r.rule("list")
+	rule.Why = []string{why}
+	b.add("", rule)
 }
 
 // hooks needs what hooks watch, what grants allow, and what bindings take.

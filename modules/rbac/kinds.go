@@ -56,11 +56,12 @@ func (k *kinds) of(apiVersion, kind string) resource {
 }
 
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and
-// returns the names of the definitions. Those that are not applied may be at another time.
-func (k *kinds) addCRDs(data []byte, applied bool) (names []string) {
+// returns them by the names of the definitions. Those that are not applied may be at another time.
+func (k *kinds) addCRDs(data []byte, applied bool) (added map[string]resource) {
+	added = map[string]resource{}
 	docs, err := bounded.YAMLDocuments(data)
 	if err != nil {
-		return names // broken: then the release says so
+		return added // broken: then the release says so
 	}
 	for _, doc := range docs {
 		var crd struct {
@@ -82,12 +83,11 @@ func (k *kinds) addCRDs(data []byte, applied bool) (names []string) {
 			} `json:"spec"`
 		}
 		if err := yaml.Unmarshal(doc, &crd); err != nil {
-			return names // broken: then the release says so
+			return added // broken: then the release says so
 		}
 		if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
 			continue
 		}
-		names = append(names, crd.Metadata.Name)
 		r := resource{group: crd.Spec.Group, plural: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == "Namespaced"}
 		for _, v := range crd.Spec.Versions {
 			for sub := range v.Subresources {
@@ -98,6 +98,7 @@ func (k *kinds) addCRDs(data []byte, applied bool) (names []string) {
 			}
 		}
 		k.known[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = r
+		added[crd.Metadata.Name] = r
 	}
-	return names
+	return added
 }

@@ -48,6 +48,7 @@ func parseCRDs(f File) ([]crd, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: document %d: %w", f.Path, i+1, err)
 		}
+		c.file = f.Path
 		found = append(found, c)
 	}
 	return found, nil

@@ -151,7 +151,7 @@ func (m *Manager) definerIsThere(ctx context.Context, by definer, own Ref) bool 
 // notReplaced is the error about a definition of somebody else.
 func (m *Manager) notReplaced(c *crd, by definer) error {
 	do := "leave out one of the two or, once nobody needs that one, take it over with module(adopt = True)"
-	if c.of.adopt {
+	if c.of.Adopt {
 		do = "leave out one of the two, or remove that one first"
 	}
 	return fmt.Errorf("CustomResourceDefinition %s is there, differs, and belongs to %s: %s", c.object.GetName(), by.name, do)

@@ -16,7 +16,7 @@ import (
 )
 
 // definition is that of Thing, whose objects have these fields.
-func definition(fields ...string) string {
+func thing(fields ...string) string {
 	props := ""
 	for _, f := range fields {
 		props += f + ": {type: string}, "
@@ -30,7 +30,7 @@ func (w *driftWorld) bring(m *Manager, module string, adopt bool, definitions ..
 	for i, d := range definitions {
 		files = append(files, File{Path: fmt.Sprintf("crds/%d.yaml", i), Data: []byte(d)})
 	}
-	_, err := m.ApplyCRDs(w.t.Context(), Ref{Module: module, Name: module}, adopt, files)
+	_, err := m.ApplyCRDs(w.t.Context(), Ref{Module: module, Name: module}, CRDOptions{Adopt: adopt}, files)
 	return err
 }
 
@@ -68,7 +68,7 @@ func (w *driftWorld) define(manager, text string, annotations map[string]string,
 // A definition that moves to a module that had another one of that name all along is applied then.
 func TestADefinitionMoves(t *testing.T) {
 	for name, leave := range map[string]func(w *driftWorld) error{
-		"to others":          func(w *driftWorld) error { return w.bring(w.Manager, "a", false, definition("blue")+"---\n"+other) },
+		"to others":          func(w *driftWorld) error { return w.bring(w.Manager, "a", false, thing("blue")+"---\n"+other) },
 		"from the tree":      func(w *driftWorld) error { return w.bring(w.Manager, "a", false) },
 		"with its module":    func(w *driftWorld) error { return w.ForgetCRDs(w.t.Context(), "a") },
 		"to one of the same": func(w *driftWorld) error { return w.bring(w.Manager, "a", false, other) },
@@ -76,7 +76,7 @@ func TestADefinitionMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := newSimulatedDrift(t)
 			for _, m := range []struct{ module, field string }{{"a", "red"}, {"b", "blue"}, {"c", "green"}} {
-				if err := w.bring(w.Manager, m.module, false, definition(m.field)); err != nil {
+				if err := w.bring(w.Manager, m.module, false, thing(m.field)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -96,7 +96,7 @@ func TestADefinitionMoves(t *testing.T) {
 	}
 }
 
-var other = strings.NewReplacer("things", "others", "Thing", "Other", "thing", "other").Replace(definition("red"))
+var other = strings.NewReplacer("things", "others", "Thing", "Other", "thing", "other").Replace(thing("red"))
 
 // A definition of somebody else is not replaced without a line in module.star, and from nobody who is still there.
 func TestADefinitionOfOthersStays(t *testing.T) {
@@ -108,50 +108,50 @@ func TestADefinitionOfOthersStays(t *testing.T) {
 		err     string
 		changed bool
 	}{
-		{"kubectl", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", definition("red"), nil, false) }, false,
+		{"kubectl", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", thing("red"), nil, false) }, false,
 			"CustomResourceDefinition things.own.example is there, differs, and belongs to kubectl-create: leave out one of the two or, once nobody needs that one, take it over with module(adopt = True)", false},
-		{"kubectl, with the line", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", definition("red"), nil, false) }, true, "", true},
-		{"the same", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", definition("blue"), nil, false) }, false, "", false},
-		{"applied", func(w *driftWorld, _ *manyFixture) { w.define("flux", definition("red"), nil, true) }, false, "belongs to flux", false},
-		{"of an earlier version of Starling", func(w *driftWorld, _ *manyFixture) { w.define("starling", definition("red"), nil, true) }, false, "", true},
+		{"kubectl, with the line", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", thing("red"), nil, false) }, true, "", true},
+		{"the same", func(w *driftWorld, _ *manyFixture) { w.define("kubectl-create", thing("blue"), nil, false) }, false, "", false},
+		{"applied", func(w *driftWorld, _ *manyFixture) { w.define("flux", thing("red"), nil, true) }, false, "belongs to flux", false},
+		{"of an earlier version of Starling", func(w *driftWorld, _ *manyFixture) { w.define("starling", thing("red"), nil, true) }, false, "", true},
 		{"of an earlier version, which has replaced one", func(w *driftWorld, _ *manyFixture) {
-			w.define("kubectl-create", definition("white"), nil, false)
-			w.define("starling", definition("red"), nil, true)
+			w.define("kubectl-create", thing("white"), nil, false)
+			w.define("starling", thing("red"), nil, true)
 		}, false, "", true},
-		{"in the name of Starling, by kubectl", func(w *driftWorld, _ *manyFixture) { w.define("starling", definition("red"), nil, false) }, false, "belongs to starling", false},
+		{"in the name of Starling, by kubectl", func(w *driftWorld, _ *manyFixture) { w.define("starling", thing("red"), nil, false) }, false, "belongs to starling", false},
 		{"changed by hand", func(w *driftWorld, _ *manyFixture) {
-			if err := w.bring(w.Manager, "web", false, definition("white")); err != nil {
+			if err := w.bring(w.Manager, "web", false, thing("white")); err != nil {
 				w.t.Fatal(err)
 			}
-			w.patchVersions("kubectl-edit", definition("red"))
+			w.patchVersions("kubectl-edit", thing("red"))
 		}, false, "", true},
 		{"taken over by another who applies it", func(w *driftWorld, _ *manyFixture) {
-			if err := w.bring(w.Manager, "web", false, definition("white")); err != nil {
+			if err := w.bring(w.Manager, "web", false, thing("white")); err != nil {
 				w.t.Fatal(err)
 			}
-			w.define("flux", definition("red"), nil, true)
+			w.define("flux", thing("red"), nil, true)
 		}, false, "belongs to flux", false},
 		{"of a release that is there", func(w *driftWorld, f *manyFixture) {
-			w.define("helm", definition("red"), helm, false)
+			w.define("helm", thing("red"), helm, false)
 			theirs := Target{Module: "theirs", Name: "theirs", Namespace: "apps", Chart: chartOf("theirs", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}
 			if _, err := f.manager().Reconcile(w.t.Context(), theirs); err != nil {
 				w.t.Fatal(err)
 			}
 		}, true, "belongs to release theirs in namespace apps: leave out one of the two, or remove that one first", false},
-		{"of a release that is gone", func(w *driftWorld, _ *manyFixture) { w.define("helm", definition("red"), helm, false) }, true, "", true},
+		{"of a release that is gone", func(w *driftWorld, _ *manyFixture) { w.define("helm", thing("red"), helm, false) }, true, "", true},
 		{"of another instance", func(w *driftWorld, f *manyFixture) {
 			w.lease("second")
-			if err := w.bring(w.second(f), "web", false, definition("red")); err != nil {
+			if err := w.bring(w.second(f), "web", false, thing("red")); err != nil {
 				w.t.Fatal(err)
 			}
 		}, true, "belongs to the starling instance of ops/second/web", false},
 		{"the same of another instance", func(w *driftWorld, f *manyFixture) {
-			if err := w.bring(w.second(f), "web", false, definition("blue")); err != nil {
+			if err := w.bring(w.second(f), "web", false, thing("blue")); err != nil {
 				w.t.Fatal(err)
 			}
 		}, false, "", false},
 		{"of another instance that is gone", func(w *driftWorld, f *manyFixture) {
-			if err := w.bring(w.second(f), "web", false, definition("red")); err != nil {
+			if err := w.bring(w.second(f), "web", false, thing("red")); err != nil {
 				w.t.Fatal(err)
 			}
 		}, true, "", true},
@@ -162,7 +162,7 @@ func TestADefinitionOfOthersStays(t *testing.T) {
 			tt.there(w, f)
 			before := w.fields()
 			w.Manager = f.manager()
-			err := w.bring(w.Manager, "web", tt.adopt, definition("blue"))
+			err := w.bring(w.Manager, "web", tt.adopt, thing("blue"))
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("%v", err)
 			}

@@ -43,8 +43,15 @@ type crdOwner struct {
 	whose string
 	// release is that of the module.
 	release Ref
-	// adopt takes over definitions of others, unless these still stand for them.
-	adopt bool
+	CRDOptions
+}
+
+// CRDOptions say what definitions may do to what is there.
+type CRDOptions struct {
+	// Adopt takes over definitions of others, unless these still stand for them.
+	Adopt bool
+	// Force has objects lose what the new definition does not have.
+	Force bool
 }
 
 // ofChart is whose definitions are that come with the chart of a module.
@@ -56,6 +63,7 @@ func moduleOf(whose string) string { module, _, _ := strings.Cut(whose, "/"); re
 // crd is one definition of a file.
 type crd struct {
 	object *unstructured.Unstructured
+	file   string
 	group  string
 	kind   string
 	// versions that are served.
@@ -70,15 +78,16 @@ type crd struct {
 // (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
 // has applied, and nobody has removed or changed since, is not written again; changed says that
 // something was written. A definition of others that differs is an error; with
-// adopt it is taken over if its owner is gone. Definitions are never deleted.
-func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, adopt bool, files []File) (changed bool, err error) {
+// Adopt it is taken over if its owner is gone. So is an update that its objects do not survive, without Force.
+// Definitions are never deleted.
+func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, defaultTimeout)
 	if err != nil {
 		return false, err
 	}
 	defer leave(&err)
 	ref.Namespace = cmp.Or(ref.Namespace, m.o.Namespace)
-	return m.applyCRDs(ctx, crdOwner{whose: ref.Module, release: ref, adopt: adopt}, files)
+	return m.applyCRDs(ctx, crdOwner{whose: ref.Module, release: ref, CRDOptions: o}, files)
 }
 
 // Left lists the definitions of a module in whose place others are there and stay, for people.
@@ -116,8 +125,18 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (cha
 		}
 	}
 	m.crds.keep(of.whose, seen)
+	var due []dueCRD // all are looked at before the first one is written
 	for _, c := range all {
-		wrote, err := m.bringCRD(ctx, c)
+		d, err := m.lookAtCRD(ctx, c)
+		if err != nil {
+			return false, err
+		}
+		if d != nil {
+			due = append(due, *d)
+		}
+	}
+	for _, d := range due {
+		wrote, err := m.bringCRD(ctx, d)
 		changed = changed || wrote
 		if err != nil {
 			return changed, err
@@ -130,8 +149,12 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (cha
 func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 	left := m.crds.yielded()
 	for _, at := range slices.Sorted(maps.Keys(left)) {
-		wrote, err := m.bringCRD(ctx, left[at])
-		changed = changed || wrote
+		d, err := m.lookAtCRD(ctx, left[at])
+		if d != nil {
+			var wrote bool
+			wrote, err = m.bringCRD(ctx, *d)
+			changed = changed || wrote
+		}
 		if err != nil { // its module applies it at the next pass, or says why not
 			m.crds.again(left[at].of.whose)
 			m.o.Log.Warn().Str("module", moduleOf(left[at].of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
@@ -140,49 +163,65 @@ func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 	return changed, ctx.Err()
 }
 
-// bringCRD has the API server hold a definition as it is in the file, unless it is left to
-// somebody else.
-func (m *Manager) bringCRD(ctx context.Context, c *crd) (wrote bool, err error) {
+// dueCRD is a definition that has to be brought; live is what is there, nil for nothing, and by who has made that.
+type dueCRD struct {
+	*crd
+	live *metav1.PartialObjectMetadata
+	by   definer
+}
+
+// lookAtCRD says whether a definition has to be brought: it is neither as in the file nor left to somebody else.
+func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 	name, whose := c.object.GetName(), c.of.whose
 	live, err := m.meta.Resource(crdResource()).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		live, err = nil, nil
+		return &dueCRD{crd: c}, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
 	}
 	before, ok := m.crds.of(whose, name)
 	by := m.definedBy(live, moduleOf(whose))
-	if live != nil {
-		if live.DeletionTimestamp != nil {
-			return false, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+	if live.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+	}
+	if to := m.staying(c, by); to != "" {
+		m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c, leftTo: to})
+		if before.left == nil || before.sum != c.sum {
+			m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).Msg(leftText(name, to))
 		}
-		if to := m.staying(c, by); to != "" {
-			m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c, leftTo: to})
-			if before.left == nil || before.sum != c.sum {
-				m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).Msg(leftText(name, to))
-			}
-			return false, nil
-		}
-		if ok && before.left == nil && before.sum == c.sum && live.UID == before.uid && live.Generation == before.generation {
-			return false, nil
-		}
-		if _, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " "); by == (definer{}) && sum != "" && sum != sumText(c.sum) {
-			if until := m.older(); until != "" {
-				m.o.Log.Info().Str("module", moduleOf(whose)).Str("crd", name).Msg("a definition of a newer module tree stays as it is until " + until)
-				return false, nil
-			}
+		return nil, nil
+	}
+	if ok && before.left == nil && before.sum == c.sum && live.UID == before.uid && live.Generation == before.generation {
+		return nil, nil
+	}
+	_, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " ")
+	if by == (definer{}) && sum != "" && sum != sumText(c.sum) {
+		if until := m.older(); until != "" {
+			m.o.Log.Info().Str("module", moduleOf(whose)).Str("crd", name).Msg("a definition of a newer module tree stays as it is until " + until)
+			return nil, nil
 		}
 	}
-	next, wrote, err := m.applyCRD(ctx, c, live, by)
+	written := by == (definer{}) || c.of.Adopt
+	if written && (sum != sumText(c.sum) || !specFields(live).version) { // else its versions are those of the file
+		if err := m.keepsObjects(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return &dueCRD{c, live, by}, nil
+}
+
+// bringCRD has the API server hold a definition as it is in the file.
+func (m *Manager) bringCRD(ctx context.Context, d dueCRD) (wrote bool, err error) {
+	next, wrote, err := m.applyCRD(ctx, d)
 	if err != nil {
 		return wrote, err
 	}
-	a := appliedCRD{sum: c.sum, uid: next.GetUID(), generation: next.GetGeneration()}
+	a := appliedCRD{sum: d.sum, uid: next.GetUID(), generation: next.GetGeneration()}
 	if !wrote {
-		a.generation = live.Generation // next may be what would be there
+		a.generation = d.live.Generation // next may be what would be there
 	}
-	m.crds.set(whose, name, a)
+	m.crds.set(d.of.whose, d.object.GetName(), a)
 	return wrote, nil
 }
 
@@ -190,11 +229,11 @@ func crdResource() schema.GroupVersionResource {
 	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 }
 
-// applyCRD writes a definition; live is what is there, nil for nothing, and by who has made that.
-func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObjectMetadata, by definer) (next *unstructured.Unstructured, wrote bool, err error) {
+// applyCRD writes a definition.
+func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Unstructured, wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
-	name := c.object.GetName()
+	c, by, name := d.crd, d.by, d.object.GetName()
 	if m.o.Converts != nil && m.o.Converts(name) {
 		// The controller that converts its objects sets this; a value of ours would undo that at
 		// each start.
@@ -205,12 +244,12 @@ func (m *Manager) applyCRD(ctx context.Context, c *crd, live *metav1.PartialObje
 	force := true
 	wrote = true
 	switch mine := by == (definer{}); {
-	case live == nil: // without force, for somebody may make it now
+	case d.live == nil: // without force, for somebody may make it now
 	case mine:
 		options.Force = &force
 	case by.instance != "" && by.sum == sumText(c.sum): // what is there is this one
 		wrote = false
-	case c.of.adopt && !m.definerIsThere(ctx, by, c.of.release):
+	case c.of.Adopt && !m.definerIsThere(ctx, by, c.of.release):
 		options.Force = &force
 		m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Str("crd", name).Msg("a CustomResourceDefinition is taken over from " + by.name)
 	case by.instance != "":

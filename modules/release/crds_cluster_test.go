@@ -34,26 +34,26 @@ func TestCRDs(t *testing.T) {
 	thing := f.target(nil, "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: a}\n")
 	f.refused(thing, "does not serve kind Thing of "+group+"/v1")
 
-	if _, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, append(files, File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
+	if _, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, append(files, File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
 		t.Error("a ConfigMap among the definitions was taken")
 	}
 	if _, err := f.dynamic.Resource(crds).Get(t.Context(), "things."+group, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("half of the files was applied: %v", err)
 	}
 
-	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); !changed || err != nil {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, files); !changed || err != nil {
 		t.Fatalf("first: %v, %v", changed, err)
 	}
 	f.reconcile(thing) // the kind is served already
 
 	writes := f.writes.Load()
-	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); changed || err != nil || f.writes.Load() != writes {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, files); changed || err != nil || f.writes.Load() != writes {
 		t.Errorf("again: %v, %v, %d writes", changed, err, f.writes.Load()-writes)
 	}
 
 	// An update that serves another version.
 	files[0].Data = []byte(strings.Replace(text, "name: v0, served: false", "name: v0, served: true", 1))
-	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); !changed || err != nil {
+	if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, files); !changed || err != nil {
 		t.Fatalf("update: %v, %v", changed, err)
 	}
 	if _, err := f.o.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: "Thing"}, "v0"); err != nil {
@@ -113,7 +113,7 @@ func TestDeclaredKinds(t *testing.T) {
 		}
 	})
 	for _, first := range []bool{true, false} {
-		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, m.Tree.CRDs); changed != first || err != nil {
+		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, m.Tree.CRDs); changed != first || err != nil {
 			t.Fatalf("changed %v, %v", changed, err)
 		}
 	}
@@ -145,6 +145,50 @@ func TestDeclaredKinds(t *testing.T) {
 	}
 	if _, err := create("lamps", f.ns, object("Lamp", "b", map[string]any{"color": "blue"})); err == nil || !strings.Contains(err.Error(), "a blue one needs watts") {
 		t.Errorf("a rule is broken: %v", err)
+	}
+}
+
+// The API server takes an update of a definition that drops what objects have, or that they do not pass.
+func TestADefinitionKeepsItsObjectsReal(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	group := f.ns + ".keeps.example"
+	crds := f.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	t.Cleanup(func() { _ = crds.Delete(context.Background(), "dials."+group, metav1.DeleteOptions{}) })
+	bring := func(force bool, text string) error {
+		_, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: force}, []File{{Path: "crds/dials.yaml", Data: []byte(strings.ReplaceAll(text, "safe.example", group))}})
+		return err
+	}
+	const sized, unnamed = "{type: object, properties: {size: {type: integer}, name: {type: string}}}", "{type: object, properties: {size: {type: integer}}}"
+	if err := bring(false, dials("v1alpha1: "+sized)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		obj := map[string]any{"apiVersion": group + "/v1alpha1", "kind": "Dial", "metadata": map[string]any{"name": name}, "spec": map[string]any{"name": name}}
+		of := f.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "dials"}).Namespace(f.ns)
+		if _, err := of.Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unreachable := "scope: Namespaced\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:1/'}}}"
+	for _, tt := range []struct {
+		text, want string
+		force      bool
+	}{
+		{text: dials("v1alpha1: " + unnamed), want: "drops spec.name in version v1alpha1, which concerns 2 of 2 objects, the first is " + f.ns + "/a"},
+		{text: strings.Replace(dials("v1alpha1: "+sized), "scope: Namespaced", "scope: Cluster", 1), want: "changes spec.scope from Namespaced to Cluster, and objects are left (2,"},
+		{text: dials("v1: "+unnamed, "v1alpha1: "+sized), want: "drops spec.name in version v1, which concerns 2 of 2"},
+		{text: dials("v1: "+sized, "v1alpha1: "+sized)},
+		{text: dials("v1: " + sized), want: "drops version v1alpha1, in which status.storedVersions says that objects are stored, and objects are left (2,"},
+		{text: dials("v1: "+unnamed, "v1alpha1: "+sized), force: true},
+		{text: strings.Replace(dials("v1: "+unnamed, "v1alpha1: "+sized), "scope: Namespaced", unreachable, 1)},
+		{text: strings.Replace(dials("v1: {type: object}", "v1alpha1: "+sized), "scope: Namespaced", unreachable, 1), want: "and nobody can see what its objects have there: "},
+	} {
+		if err := bring(tt.force, tt.text); tt.want == "" && err != nil {
+			t.Fatal(err)
+		} else if tt.want != "" {
+			wantError(t, err, tt.want)
+		}
 	}
 }
 
@@ -203,7 +247,7 @@ func TestCRDsThatWereRemoved(t *testing.T) {
 	t.Cleanup(func() { _ = crds.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	apply := func(want bool) {
 		t.Helper()
-		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, false, files); changed != want || err != nil {
+		if changed, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, files); changed != want || err != nil {
 			t.Fatalf("changed: %v, %v", changed, err)
 		}
 	}

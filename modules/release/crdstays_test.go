@@ -19,7 +19,7 @@ func TestAnInstalledDefinitionStays(t *testing.T) {
 		}
 		return out
 	}
-	red, blue := definition("red"), definition("blue")
+	red, blue := thing("red"), thing("blue")
 	tests := []struct {
 		name string
 		// folders are those of the tree after the start, and after says what comes before the other module.
@@ -30,7 +30,7 @@ func TestAnInstalledDefinitionStays(t *testing.T) {
 	}{
 		{"as it is", &tree.Module{CRDs: files(red)}, nil, false, true},
 		{"with adopt", &tree.Module{CRDs: files(red)}, nil, true, true},
-		{"with another version of it", &tree.Module{CRDs: files(definition("white"))}, nil, false, true},
+		{"with another version of it", &tree.Module{CRDs: files(thing("white"))}, nil, false, true},
 		{"among others", &tree.Module{CRDs: files(other, red)}, nil, false, true},
 		{"broken", &tree.Module{Err: errors.New("module.star: no")}, nil, false, true},
 		{"a broken file", &tree.Module{CRDs: files("{")}, nil, false, true},
@@ -42,7 +42,7 @@ func TestAnInstalledDefinitionStays(t *testing.T) {
 		{"asked, and its try failed", &tree.Module{CRDs: files(red)}, func(w *driftWorld) error {
 			ended, end := context.WithCancel(t.Context())
 			end()
-			if _, err := w.ApplyCRDs(ended, Ref{Module: z, Name: z}, false, files(red)); err == nil {
+			if _, err := w.ApplyCRDs(ended, Ref{Module: z, Name: z}, CRDOptions{}, files(red)); err == nil {
 				return errors.New("it has not failed")
 			}
 			return nil
@@ -112,10 +112,10 @@ func TestOwnDefinitionsComeBeforeThoseOfTheChart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bring(ofChart("web"), definition("red"))
+	bring(ofChart("web"), thing("red"))
 	w.Manager = f.manager()
-	bring("web", definition("blue"))
-	bring(ofChart("web"), definition("red"))
+	bring("web", thing("blue"))
+	bring(ofChart("web"), thing("red"))
 	if got := w.fields(); got != "blue" || len(w.Left("web")) != 1 {
 		t.Errorf("the definition has %s, told: %v", got, w.Left("web"))
 	}

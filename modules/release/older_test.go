@@ -52,15 +52,15 @@ func TestAnOlderTreeTakesNoReleaseBack(t *testing.T) {
 	until = ""
 	reconcile("old", 3, ActionUpgraded)
 
-	if err := w.bring(w.Manager, "web", false, definition("a")); err != nil {
+	if err := w.bring(w.Manager, "web", false, thing("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.bring(w.Manager, "web", false, definition("a", "b")); err != nil {
+	if err := w.bring(w.Manager, "web", false, thing("a", "b")); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ until, fields string }{{"noon", "a b"}, {"", "a"}} {
 		until = step.until
-		if err := w.bring(w.Manager, "web", false, definition("a")); err != nil || w.fields() != step.fields {
+		if err := w.bring(w.Manager, "web", false, thing("a")); err != nil || w.fields() != step.fields {
 			t.Errorf("until %q: there is %q (%v)", step.until, w.fields(), err)
 		}
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (r *reconcile) definitions() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), adopt: r.t.Adopt}, Label(crds, r.t.Labels))
+	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}, Label(crds, r.t.Labels))
 }
 
 // render renders the chart after its own CustomResourceDefinitions are there, as
@@ -209,9 +210,7 @@ func (r *reconcile) render() error {
 	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
 		return err
 	}
-	r.want.Rendered = true
-	r.want.Manifest = r.rendered.digest
-	r.want.Lookups = r.rendered.lookups
+	r.want.Rendered, r.want.Manifest, r.want.Lookups = true, r.rendered.digest, r.rendered.lookups
 	return nil
 }
 
@@ -221,7 +220,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := r.m.claim(r.ctx, r.t, shown.objects); err != nil {
+	if err := cmp.Or(r.m.claim(r.ctx, r.t, shown.objects), r.m.keepTheirObjects(r.ctx, r.t, shown)); err != nil {
 		return false, err
 	}
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)

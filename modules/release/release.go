@@ -201,6 +201,8 @@ type Target struct {
 	// Adopt takes over a release that was installed with helm, and objects of the
 	// chart's names that are there already, made by any tool.
 	Adopt bool
+	// ForceCRDs is Force of [CRDOptions].
+	ForceCRDs bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.

@@ -30,7 +30,7 @@ func (x *Executor) ForgetCRDs(ctx context.Context, module string) error {
 
 func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
 	ref := release.Ref{Module: m.Name, Name: m.Decl.Release, Namespace: m.Decl.Namespace}
-	changed, err := x.o.Releases.ApplyCRDs(ctx, ref, m.Decl.Adopt, release.Label(m.Tree.CRDs, m.Decl.Labels))
+	changed, err := x.o.Releases.ApplyCRDs(ctx, ref, release.CRDOptions{Adopt: m.Decl.Adopt, Force: m.Decl.ForceCRDs}, release.Label(m.Tree.CRDs, m.Decl.Labels))
 	if changed {
 		x.o.Client.Refresh()
 		x.o.Releases.ResetDiscovery()
@@ -63,7 +63,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
-		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, Wait: decl.Wait, Timeout: decl.Timeout,
+		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Timeout: decl.Timeout,
 		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched,
 	})
 	if err == nil && watched {

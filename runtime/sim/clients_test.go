@@ -95,7 +95,7 @@ func TestClusterClientWorksOnTheStore(t *testing.T) {
 		t.Error("a kind without its CRD is served")
 	}
 	owned := map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": "g", "namespace": "web"}}
-	if _, err := newReleases(t, c).ApplyCRDs(ctx, release.Ref{Module: "web", Name: "web"}, false, []release.File{{Path: "crds/gadgets.yaml", Data: []byte(gadgets)}}); err != nil {
+	if _, err := newReleases(t, c).ApplyCRDs(ctx, release.Ref{Module: "web", Name: "web"}, release.CRDOptions{}, []release.File{{Path: "crds/gadgets.yaml", Data: []byte(gadgets)}}); err != nil {
 		t.Fatal(err)
 	}
 	c.client.Refresh()

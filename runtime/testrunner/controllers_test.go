@@ -22,6 +22,9 @@ func TestControllers(t *testing.T) {
 	}
 }
 
+// Objects that are there are in the way of an update of their definition.
+func TestDefinitionsOfObjects(t *testing.T) { testTree(t, "testdata/definitions", 0) }
+
 // Each mistake is a condition of the parent that makes it, and the others go on.
 func TestBadParents(t *testing.T) { testTree(t, "testdata/bad", 0) }
 

@@ -9,16 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/starling-operator/starling/runtime/definition"
 )
 
 const (
@@ -35,15 +32,18 @@ var (
 
 // crdVersion is what one version of a CRD says of its objects.
 type crdVersion struct {
-	name       string // of the CRD
-	storage    string // version in which objects are stored
-	preserve   bool   // unknown fields stay
-	structural *structural.Structural
-	validator  validation.SchemaValidator
-	status     validation.SchemaValidator // of the status alone
-	rules      *cel.Validator
-	scale      *apiextensionsv1.CustomResourceSubresourceScale
-	fields     []string // that selectors may use, as in "spec.size"
+	*definition.Version
+	name    string   // of the CRD
+	storage string   // version in which objects are stored
+	fields  []string // that selectors may use, as in "spec.size"
+}
+
+// says is what it says of one object; nil without a CRD.
+func (v *crdVersion) says() *definition.Version {
+	if v == nil {
+		return nil
+	}
+	return v.Version
 }
 
 // readCRD reads a CRD; the error says what is wrong with it in the server's way.
@@ -56,14 +56,14 @@ func readCRD(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, err
 }
 
 // checkCRD says whether a CRD can be served.
-func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
+func checkCRD(b *Builtins, obj, old map[string]any) (field.ErrorList, error) {
 	crd, err := readCRD(obj)
 	if err != nil {
 		return nil, err
 	}
 	var errs field.ErrorList
 	spec, names := field.NewPath("spec"), crd.Spec.Names
-	if want := names.Plural + "." + crd.Spec.Group; crd.Name != want {
+	if want := names.Plural + "." + crd.Spec.Group; old == nil && crd.Name != want {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, "must be spec.names.plural+\".\"+spec.group"))
 	}
 	for _, f := range []struct{ path, v string }{{"plural", names.Plural}, {"kind", names.Kind}} {
@@ -89,9 +89,9 @@ func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
 			errs = append(errs, field.Required(path.Child("schema", "openAPIV3Schema"), ""))
 			continue
 		}
-		var unfit *unfitSchema
+		var unfit *definition.Unfit
 		if _, err := b.readVersion(crd, &v); errors.As(err, &unfit) {
-			errs = append(errs, unfit.errs...)
+			errs = append(errs, unfit.Errs...)
 		} else if err != nil {
 			errs = append(errs, field.Invalid(path.Child("schema", "openAPIV3Schema"), "", err.Error()))
 		}
@@ -101,6 +101,9 @@ func checkCRD(b *Builtins, obj map[string]any) (field.ErrorList, error) {
 	}
 	if stored == 0 {
 		errs = append(errs, field.Invalid(field.NewPath("status", "storedVersions"), nil, "must have at least one stored version"))
+	}
+	if old != nil {
+		errs = append(errs, fixedDefinition(obj, old)...)
 	}
 	return errs, nil
 }
@@ -129,12 +132,6 @@ func (b *Builtins) readVersion(crd *apiextensionsv1.CustomResourceDefinition, v 
 	return k, nil
 }
 
-// unfitSchema says what is wrong with the schema of a version.
-type unfitSchema struct{ errs field.ErrorList }
-
-// Error implements error.
-func (e *unfitSchema) Error() string { return e.errs.ToAggregate().Error() }
-
 // newVersion makes a kind of one version.
 func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
 	k := &kind{Kind: Kind{
@@ -142,33 +139,11 @@ func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *a
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
 		Status: v.Subresources != nil && v.Subresources.Status != nil, Scale: v.Subresources != nil && v.Subresources.Scale != nil,
 	}, generation: true, versioned: true}
-	s, props, err := structuralOf(v)
+	read, err := definition.New(crd, v)
 	if err != nil {
 		return nil, err
 	}
-	path := field.NewPath("spec", "validation", "openAPIV3Schema") // as the server calls the only one
-	if len(crd.Spec.Versions) > 1 {
-		at := slices.IndexFunc(crd.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
-		path = field.NewPath("spec", "versions").Index(at).Child("schema", "openAPIV3Schema")
-	}
-	if errs := structural.ValidateStructural(path, s); len(errs) > 0 {
-		return nil, &unfitSchema{errs}
-	}
-	validator, _, err := validation.NewSchemaValidator(props)
-	if err != nil {
-		return nil, err
-	}
-	k.crd = &crdVersion{name: crd.Name, preserve: crd.Spec.PreserveUnknownFields, structural: s, validator: validator}
-	if status, ok := props.Properties["status"]; ok {
-		if k.crd.status, _, err = validation.NewSchemaValidator(&status); err != nil {
-			return nil, err
-		}
-	}
-	// Compiling the rules costs milliseconds; most schemas have none.
-	k.crd.rules = cel.NewValidator(s, true, celconfig.PerCallLimit)
-	if k.Scale {
-		k.crd.scale = v.Subresources.Scale
-	}
+	k.crd = &crdVersion{Version: read, name: crd.Name}
 	for _, f := range v.SelectableFields {
 		k.crd.fields = append(k.crd.fields, strings.TrimPrefix(f.JSONPath, "."))
 	}
@@ -179,19 +154,6 @@ func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *a
 	}
 	k.types = b.crdConverter(crd)
 	return k, nil
-}
-
-// structuralOf returns the schema of a version in the two forms that are needed.
-func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*structural.Structural, *apiextensions.JSONSchemaProps, error) {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return nil, nil, errors.New("there is no schema")
-	}
-	props := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
-		return nil, nil, err
-	}
-	s, err := structural.NewStructural(props)
-	return s, props, err
 }
 
 // crdChanged serves the kinds of a CRD that has appeared or changed, and no longer
@@ -249,7 +211,7 @@ func (s *Store) readAgain(k *kind) {
 // asDefined is a copy of a stored object as the schema of its kind makes it.
 func asDefined(k *kind, obj map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(obj)
-	if _, err := decodeCustom(k.crd, out, false); err != nil {
+	if _, err := k.crd.Decode(out, false); err != nil {
 		return obj
 	}
 	return out

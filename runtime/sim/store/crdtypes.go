@@ -9,6 +9,8 @@ import (
 	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/starling-operator/starling/runtime/definition"
 )
 
 const (
@@ -54,7 +56,7 @@ func (b *Builtins) crdConverter(crd *apiextensionsv1.CustomResourceDefinition) f
 	return sync.OnceValue(func() managedfields.TypeConverter {
 		models := maps.Clone(b.crdTypes().metadata)
 		for _, v := range crd.Spec.Versions {
-			s, _, err := structuralOf(&v)
+			s, _, err := definition.Structural(v.Schema)
 			if err != nil {
 				continue
 			}

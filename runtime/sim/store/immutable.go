@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -163,6 +164,26 @@ func fixedStatefulSet(obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range []string{"serviceName", "podManagementPolicy", "volumeClaimTemplates"} {
 		errs = append(errs, fixed(obj, old, nested(obj, "spec", key), "spec", key)...)
+	}
+	return errs
+}
+
+// fixedDefinition holds what is in the way of stored objects of a definition.
+func fixedDefinition(obj, old map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	for _, path := range [][]string{{"spec", "scope"}, {"spec", "names", "kind"}, {"spec", "group"}, {"spec", "names", "plural"}} {
+		errs = append(errs, fixed(obj, old, nested(obj, path...), path...)...)
+	}
+	served := map[any]bool{}
+	for _, v := range mapsOf(nested(obj, "spec", "versions")) {
+		served[v["name"]] = true
+	}
+	stored, _ := nested(obj, "status", "storedVersions").([]any)
+	for i, v := range stored {
+		if !served[v] {
+			errs = append(errs, field.Invalid(field.NewPath("status", "storedVersions").Index(i), v, fmt.Sprintf("missing from spec.versions; %[1]v was previously a storage version,"+
+				" and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]v and removes %[1]v from status.storedVersions", v)))
+		}
 	}
 	return errs
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/runtime/definition"
 )
 
 // Target names what a call is about.
@@ -98,7 +100,7 @@ func (s *Store) inVersion(k *kind, obj map[string]any) (map[string]any, error) {
 	case k.keptAs != nil:
 		return inForm(k, obj), nil
 	}
-	out, err := s.as(k, k.Version, obj, coerce)
+	out, err := s.as(k, k.Version, obj, (*definition.Version).Coerce)
 	if err != nil {
 		return nil, undecodable{broken(fmt.Sprintf("object not decodable revision=%s: %v", versionOf(obj), err))}
 	}
@@ -113,12 +115,12 @@ func (s *Store) storedForm(k *kind, obj map[string]any) (map[string]any, error) 
 	case k.crd == nil || k.crd.storage == k.Version:
 		return obj, nil
 	}
-	return s.as(k, k.crd.storage, obj, decodeCustom)
+	return s.as(k, k.crd.storage, obj, (*definition.Version).Decode)
 }
 
 // as returns an object of a kind that is not built in in another version, with what its schema makes of it. The objects
 // of an origin come in the version that was asked for first, which says nothing of how they are stored.
-func (s *Store) as(k *kind, version string, obj map[string]any, fit func(*crdVersion, map[string]any, bool) ([]string, error)) (map[string]any, error) {
+func (s *Store) as(k *kind, version string, obj map[string]any, fit func(*definition.Version, map[string]any, bool) ([]string, error)) (map[string]any, error) {
 	to := schema.GroupVersion{Group: k.Group, Version: version}
 	out, err := s.convert(k, obj, to.WithKind(k.Kind.Kind))
 	if err != nil || s.over != nil {
@@ -126,7 +128,7 @@ func (s *Store) as(k *kind, version string, obj map[string]any, fit func(*crdVer
 	}
 	if out, err = copied(out); err == nil {
 		if of := s.kinds[to.WithResource(k.Plural)]; of != nil {
-			_, err = fit(of.crd, out, false)
+			_, err = fit(of.crd.says(), out, false)
 		}
 	}
 	if err != nil {

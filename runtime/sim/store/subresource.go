@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/starling-operator/starling/runtime/definition"
 )
 
 // scalePaths returns where an object keeps what its scale subresource shows.
@@ -18,10 +20,10 @@ func scalePaths(k *kind) (spec, status, selector []string) {
 	if k.crd == nil {
 		return []string{"spec", "replicas"}, []string{"status", "replicas"}, nil
 	}
-	if p := k.crd.scale.LabelSelectorPath; p != nil {
-		selector = splitPath(*p)
+	if p := k.crd.Scale.LabelSelectorPath; p != nil {
+		selector = definition.SplitPath(*p)
 	}
-	return splitPath(k.crd.scale.SpecReplicasPath), splitPath(k.crd.scale.StatusReplicasPath), selector
+	return definition.SplitPath(k.crd.Scale.SpecReplicasPath), definition.SplitPath(k.crd.Scale.StatusReplicasPath), selector
 }
 
 // scaleOf returns the scale subresource of an object.

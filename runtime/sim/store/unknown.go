@@ -40,13 +40,13 @@ func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
 	if err != nil || k == nil || k.crd == nil {
 		return nil
 	}
-	unknown, err := decodeCustom(k.crd, obj, false)
+	unknown, err := k.crd.Decode(obj, false)
 	if err != nil {
 		return nil // what does not fit at all is refused when it is written
 	}
 	for _, text := range unknown {
 		if m := unknownText.FindStringSubmatch(text); m != nil {
-			out = append(out, UnknownField{m[1], beside(k.crd.structural, m[1])})
+			out = append(out, UnknownField{m[1], beside(k.crd.Structural, m[1])})
 		}
 	}
 	return out

@@ -37,7 +37,7 @@ func (w *write) decode(obj map[string]any) (map[string]any, []string, error) {
 	if _, ok := obj["metadata"].(map[string]any); !ok && obj["metadata"] != nil {
 		return nil, nil, fmt.Errorf("metadata is no object")
 	}
-	unknown, err := decodeCustom(w.kind.crd, obj, w.applies)
+	unknown, err := w.kind.crd.says().Decode(obj, w.applies)
 	return obj, unknown, err
 }
 
@@ -331,9 +331,9 @@ func (w *write) validate(obj, old map[string]any) field.ErrorList {
 	}
 	switch {
 	case k.crd != nil:
-		errs = append(errs, validateCustom(k.crd, obj, old, w.target.Subresource == "status")...)
+		errs = append(errs, k.crd.Validate(obj, old, w.target.Subresource == "status")...)
 	case k.groupResource() == crdResource:
-		more, err := checkCRD(w.store.o.Builtins, obj)
+		more, err := checkCRD(w.store.o.Builtins, obj, old)
 		if err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec"), nil, err.Error()))
 		}
