@@ -35,19 +35,24 @@ func (c *call) remoteChart() (RemoteChart, error) {
 		}
 		return r, nil
 	}
-	if err := checkChartURL(r.URL); err != nil {
-		return r, fmt.Errorf("chart: %w", err)
-	}
-	switch {
-	case r.Version == "":
-		return r, errors.New(`version: it is missing: name one, "1.2.3", or a range, "~1.2"`)
-	case !isRange(r.Version):
-		return r, fmt.Errorf(`version: %q is neither a version, "1.2.3", nor a range, "~1.2"`, clip(r.Version))
-	}
 	if c.arg("digest") != nil && !chartDigest.MatchString(r.Digest) {
 		return r, fmt.Errorf(`digest: %q is none: write "sha256:" and the 64 hex digits that starling.lock has`, clip(r.Digest))
 	}
-	return r, nil
+	return r, r.Check()
+}
+
+// Check says why module() refuses a chart: its URL, or its version.
+func (r RemoteChart) Check() error {
+	if err := checkChartURL(r.URL); err != nil {
+		return fmt.Errorf("chart: %w", err)
+	}
+	switch {
+	case r.Version == "":
+		return errors.New(`version: it is missing: name one, "1.2.3", or a range, "~1.2"`)
+	case !isRange(r.Version):
+		return fmt.Errorf(`version: %q is neither a version, "1.2.3", nor a range, "~1.2"`, clip(r.Version))
+	}
+	return nil
 }
 
 func isRange(text string) bool {

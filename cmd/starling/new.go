@@ -25,10 +25,15 @@ With --from-addon-operator or --from-shell-operator it writes a module tree out 
 one: bindings, values, schemas, CRDs and charts are translated, bodies of hooks become TODO
 comments. No file of the old tree is run or changed; charts are rendered, as starling check
 does it. The new folder must be empty, or not there. All that is not brought over is
-printed, and MIGRATION.md in the new folder has it, too.`,
+printed, and MIGRATION.md in the new folder has it, too.
+
+With --from-flux it writes a module for each HelmRelease of a file, with its chart, values,
+namespace and requirements. The HelmRepositories and OCIRepositories of the charts stand in
+the same file. Fields without a counterpart are named with their lines.`,
 		Example: `  starling new module addons web
   starling new --from-addon-operator old/modules --global-hooks old/global-hooks --modules addons
-  starling new --from-shell-operator old/hooks --name housekeeping --modules addons`,
+  starling new --from-shell-operator old/hooks --name housekeeping --modules addons
+  starling new --from-flux clusters/north/web.yaml --modules addons`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return from.run(cmd, args, modules) },
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/migrate"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -23,6 +24,7 @@ import (
 type newFrom struct {
 	addonOperator string
 	shellOperator string
+	flux          string
 	globalHooks   string
 	name          string
 	links         bool // follow those that lead out of the old tree
@@ -35,6 +37,7 @@ func (f *newFrom) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.addonOperator, "from-addon-operator", "", "`folder` with modules of addon-operator to bring over, or several with : between them, as its MODULES_DIR")
 	flags.StringVar(&f.globalHooks, "global-hooks", "", "with --from-addon-operator: `folder` of the global hooks, its GLOBAL_HOOKS_DIR")
 	flags.StringVar(&f.shellOperator, "from-shell-operator", "", "`folder` with hooks of shell-operator to bring over, as one module that is on")
+	flags.StringVar(&f.flux, "from-flux", "", "`file` with HelmReleases of Flux to bring over, each as a module, and with the sources of their charts; - is the standard input")
 	flags.StringVar(&f.name, "name", "hooks", "with --from-shell-operator: `name` of the module")
 	flags.BoolVar(&f.links, "follow-links", false, "follow links in the old tree that lead out of its folder: whoever writes them has files of this machine read")
 	flags.BoolVar(&f.lambdas, "lambdas", false, "turn jq filters into Starlark lambdas where both mean the same; else they stay jq")
@@ -49,16 +52,20 @@ func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
 		return groupOf(cmd, args)
 	case f.addonOperator != "" && f.shellOperator != "":
 		return errors.New("--from-addon-operator and --from-shell-operator exclude each other: bring one over, then the other to another folder")
+	case f.flux != "" && f.addonOperator+f.shellOperator != "":
+		return errors.New("--from-flux excludes --from-addon-operator and --from-shell-operator: bring one over, then the other to another folder")
 	case f.globalHooks != "" && f.addonOperator == "":
 		return errors.New("--global-hooks means nothing without --from-addon-operator")
 	case flags.Changed("name") && f.shellOperator == "":
 		return errors.New("--name means nothing without --from-shell-operator")
-	case (f.lambdas || f.quiet || f.links) && f.addonOperator+f.shellOperator == "":
+	case (f.lambdas || f.links || f.quiet && f.flux == "") && f.addonOperator+f.shellOperator == "":
 		return errors.New("--lambdas, --quiet and --follow-links mean nothing without --from-addon-operator or --from-shell-operator")
 	case f.addonOperator != "":
 		return f.fromAddonOperator(cmd, modules)
 	case f.shellOperator != "":
 		return f.fromShellOperator(cmd, modules)
+	case f.flux != "":
+		return f.fromFlux(cmd, modules)
 	}
 	return groupOf(cmd, nil)
 }
@@ -93,6 +100,24 @@ func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
 	r, err := migrate.ShellOperator(cmd.Context(), hooks, f.name, migrate.Options{Lambdas: f.lambdas})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.shellOperator, err)
+	}
+	return f.write(cmd, r, modules)
+}
+
+func (f *newFrom) fromFlux(cmd *cobra.Command, modules string) error {
+	name := f.flux
+	read := func() ([]byte, error) { return bounded.File(f.flux, bounded.MaxYAML) }
+	if f.flux == "-" {
+		name = "standard input"
+		read = func() ([]byte, error) { return io.ReadAll(io.LimitReader(cmd.InOrStdin(), bounded.MaxYAML+1)) }
+	}
+	data, err := read()
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	r, err := migrate.Flux(cmd.Context(), name, data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return f.write(cmd, r, modules)
 }

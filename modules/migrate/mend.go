@@ -79,6 +79,9 @@ func apart(err error) (out []refusal) {
 		}
 		return out
 	}
+	if _, later := errors.AsType[generation.NotFetched](err); later {
+		return nil
+	}
 	if at, ok := errors.AsType[*script.Error](err); ok {
 		return []refusal{{at.File, message.Cut(message.Line(at.Msg), 400)}}
 	}

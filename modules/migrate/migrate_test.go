@@ -108,8 +108,8 @@ func loads(t *testing.T, r *Result) {
 	}
 	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return silent{} }})
 	for _, m := range g.All() {
-		if m.Err != nil {
-			t.Error(m.Err)
+		for _, refused := range apart(m.Err) {
+			t.Error(refused)
 		}
 	}
 }

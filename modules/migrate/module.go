@@ -28,6 +28,8 @@ type module struct {
 	// refused are the new files that stand there as comments.
 	refused map[string]bool
 	// what module.star says
+	origin            string   // where the module comes from; "": from a folder of that name
+	lines             []string // of the call of module(), before all others
 	enabled           *bool
 	function          string
 	requires          []string

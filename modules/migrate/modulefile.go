@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +34,9 @@ func (m *module) moduleFile() string {
 			add("%s = [\n        %s,\n    ],", name, strings.Join(slices.Compact(grants), ",\n        "))
 		}
 	}
+	for _, line := range m.lines {
+		add("%s", line)
+	}
 	if m.enabled != nil {
 		add("enabled = %s,", starlark(*m.enabled))
 	}
@@ -60,7 +64,7 @@ func (m *module) moduleFile() string {
 	if len(lines) > 0 {
 		call = "module(\n" + strings.Join(lines, "") + ")\n"
 	}
-	return "# Brought over from " + m.dir + " by `starling new`.\n\n" + call + m.enabledText() + m.chartValues()
+	return "# Brought over from " + cmp.Or(m.origin, m.dir) + " by `starling new`.\n\n" + call + m.enabledText() + m.chartValues()
 }
 
 // unmet is a module that this one requires, and that is not brought over.

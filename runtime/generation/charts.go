@@ -10,6 +10,13 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 )
 
+// NotFetched is the error of a module whose chart starling.lock does not name yet.
+type NotFetched struct{ Module string }
+
+func (e NotFetched) Error() string {
+	return tree.LockFile + " names no chart of module " + e.Module + ": run starling fetch, which gets it"
+}
+
 // checkChart holds the chart of a module against what module(chart=) says.
 func (m *Module) checkChart() {
 	want, locked := m.Decl.Chart, m.Tree.Locked
@@ -22,7 +29,7 @@ func (m *Module) checkChart() {
 	case m.Tree.Chart != nil && m.Tree.Chart.Archive == "":
 		err = errors.New("two charts, one that module(chart=) names and one in the folder: keep one")
 	case locked == nil:
-		err = fmt.Errorf("%s names no chart of module %s: run starling fetch, which gets it", tree.LockFile, m.Name)
+		err = NotFetched{m.Name}
 	default:
 		if err = locked.Fits(want.URL, want.Version, want.Digest); err == nil {
 			return
