@@ -332,19 +332,19 @@ func TestRealEviction(t *testing.T) {
 
 func TestRealSets(t *testing.T) {
 	w := newRealWorld(t)
-	apply := func(members ...effect.Write) effect.Write {
+	applySet := func(members ...effect.Write) effect.Write {
 		return effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children", Members: members}}
 	}
 	secret := effect.Write{Kind: effect.WriteApply, Force: true, Ref: w.ref("v1", "Secret", "s"), Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": w.ns}}}
-	w.write(apply(w.configMap("a"), secret))
+	w.write(applySet(w.configMap("a"), secret))
 	quiet := seen(w.get(secret.Ref))
-	w.write(apply(w.configMap("a"), secret))
+	w.write(applySet(w.configMap("a"), secret))
 	if diff := cmp.Diff(quiet, seen(w.get(secret.Ref))); diff != "" {
 		t.Errorf("a set that stays as it is was written (-before +after):\n%s", diff)
 	}
 	w.write(w.configMap("theirs"))
-	w.refused(apply(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" of this hook did not make it")
+	w.refused(applySet(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" of this hook did not make it")
 	w.expect(w.ref("v1", "ConfigMap", "theirs"), nil, "metadata", "labels")
 	// A copy with all marks, and with the field managers, which a create drops, under another name.
 	copied, metadata := withMetadata(w.get(w.ref("v1", "ConfigMap", "a")))
@@ -358,9 +358,9 @@ func TestRealSets(t *testing.T) {
 		t.Error("the copy has no field managers")
 	}
 	w.writer = NewWriter(w.writer.o) // another process
-	w.write(apply(w.configMap("a"), w.configMap("b")))
+	w.write(applySet(w.configMap("a"), w.configMap("b")))
 	w.expect(secret.Ref, map[string]any(nil))
-	w.write(apply())
+	w.write(applySet())
 	for _, name := range []string{"a", "b"} {
 		w.expect(w.ref("v1", "ConfigMap", name), map[string]any(nil))
 	}
