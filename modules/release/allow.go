@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -127,6 +128,9 @@ func (c lookupIn) Get(ctx context.Context, name string, o metav1.GetOptions, sub
 		return nil, err
 	}
 	u, err := c.ResourceInterface.Get(ctx, name, o, sub...)
+	if apierrors.IsNotFound(err) {
+		c.l.answered(c.ref)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +138,7 @@ func (c lookupIn) Get(ctx context.Context, name string, o metav1.GetOptions, sub
 		return nil, c.ours()
 	}
 	c.saw(u)
+	c.l.answered(c.ref, *u)
 	return u, nil
 }
 
@@ -164,6 +169,7 @@ func (c lookupIn) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 	for i := range list.Items {
 		c.saw(&list.Items[i])
 	}
+	c.l.answered(c.ref, list.Items...)
 	return list, nil
 }
 

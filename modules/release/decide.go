@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -12,8 +13,8 @@ import (
 
 // Labels on the release beside those of its instance and its module (Helm keeps them on the Secret of each revision).
 const (
-	// LabelInputs is the digest of all that went into the render, or
-	// inputsLookup.
+	// LabelInputs is the digest of all that went into the render; it begins with inputsLookup where that looked
+	// something up.
 	LabelInputs = "starling.dev/inputs"
 	// LabelManifest is the digest of what the chart renders to.
 	LabelManifest = "starling.dev/manifest"
@@ -21,9 +22,8 @@ const (
 	LabelChart = "starling.dev/chart"
 )
 
-// inputsLookup is in LabelInputs when the render looked up objects in the
-// cluster: what they hold is an input that no digest of ours covers, so such a
-// chart is rendered every time (docs/decisions/0003).
+// inputsLookup begins LabelInputs when the render looked up objects in the cluster: only another render can tell whether
+// they hold what they held (docs/decisions/0003). Earlier versions had no digest behind it.
 const inputsLookup = "lookup"
 
 // step is what Reconcile does next.
@@ -73,22 +73,24 @@ type want struct {
 	Instance, Module string
 	// Inputs is the digest of the inputs, Former as earlier versions made it, Chart that of the chart alone.
 	Inputs, Former, Chart string
-	// Rendered says that Manifest and Lookups are known.
+	// Rendered says that Manifest, Lookups and AsBefore are known.
 	Rendered bool
 	// Manifest is the digest of the rendered chart.
 	Manifest string
-	// Lookups says that the render read from the cluster.
-	Lookups bool
+	// Lookups is the digest of what the render read from the cluster; "" where it read nothing.
+	Lookups string
+	// AsBefore: another manifest is no news, see [reconcile.asBefore].
+	AsBefore bool
 	// Adopt takes over a release that belongs to no starling.
 	Adopt bool
 }
 
 // inputsLabel is the value that LabelInputs should have.
 func (w want) inputsLabel() string {
-	if w.Lookups {
-		return inputsLookup
+	if w.Lookups == "" {
+		return w.Inputs
 	}
-	return w.Inputs
+	return (inputsLookup + "." + textDigest(w.Inputs+w.Lookups))[:digestLength]
 }
 
 // owner says, for people, who a release belongs to when it is not (instance,
@@ -154,11 +156,14 @@ func decide(last revision, w want) (step, string) {
 	if !w.Rendered {
 		return stepRender, "inputs changed"
 	}
-	if last.Labels[LabelManifest] != w.Manifest {
+	if last.Labels[LabelInputs] == w.inputsLabel() { // a manifest that differs does so by chance
+		return stepNothing, "inputs and lookups unchanged"
+	}
+	if last.Labels[LabelManifest] != w.Manifest && !w.AsBefore {
 		return stepUpgrade, "manifest changed"
 	}
-	if last.Labels[LabelInputs] == w.inputsLabel() {
-		return stepNothing, "manifest unchanged"
+	if w.Lookups != "" && strings.HasPrefix(last.Labels[LabelInputs], inputsLookup+".") {
+		return stepNothing, "manifest unchanged" // the next change of it finds another digest all the same
 	}
 	return stepNote, "inputs changed, manifest unchanged"
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -20,9 +21,18 @@ func TestDecide(t *testing.T) {
 	before := want{Instance: "ops.starling", Module: "web", Inputs: "i2"}
 	after := func(manifest string, lookups bool) want {
 		w := before
-		w.Rendered, w.Manifest, w.Lookups = true, manifest, lookups
+		w.Rendered, w.Manifest = true, manifest
+		if lookups {
+			w.Lookups = "a"
+		}
 		return w
 	}
+	lookedUp, lookedElse := after("m", true).inputsLabel(), inputsLookup+".x"
+	if errs := validation.IsValidLabelValue(lookedUp); len(errs) > 0 || len(lookedUp) != digestLength {
+		t.Errorf("%q cannot be a label: %v", lookedUp, errs)
+	}
+	asBefore := after("n", true)
+	asBefore.AsBefore = true
 	tests := []struct {
 		name string
 		last revision
@@ -71,12 +81,17 @@ func TestDecide(t *testing.T) {
 		{"other inputs, same manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", false), stepNote,
 			"inputs changed, manifest unchanged"},
 		{"other manifest", ours(helmrelease.StatusDeployed, "i1", "m"), after("n", false), stepUpgrade, "manifest changed"},
-		{"looked things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), before, stepRender, "inputs changed"},
-		{"looked the same up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", true), stepNothing, "manifest unchanged"},
-		{"looked another thing up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("n", true), stepUpgrade, "manifest changed"},
+		{"looked things up", ours(helmrelease.StatusDeployed, lookedUp, "m"), before, stepRender, "inputs changed"},
+		{"looked the same up", ours(helmrelease.StatusDeployed, lookedUp, "m"), after("m", true), stepNothing, "inputs and lookups unchanged"},
+		{"looked the same up, and renders by chance", ours(helmrelease.StatusDeployed, lookedUp, "n"), after("m", true), stepNothing, "inputs and lookups unchanged"},
+		{"looked another thing up", ours(helmrelease.StatusDeployed, lookedElse, "m"), after("n", true), stepUpgrade, "manifest changed"},
+		{"looked another thing up, same manifest", ours(helmrelease.StatusDeployed, lookedElse, "m"), after("m", true), stepNothing, "manifest unchanged"},
+		{"of an earlier version, the same", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", true), stepNote, "inputs changed, manifest unchanged"},
+		{"of an earlier version, not the same", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("n", true), stepUpgrade, "manifest changed"},
+		{"of an earlier version, by chance", ours(helmrelease.StatusDeployed, inputsLookup, "m"), asBefore, stepNote, "inputs changed, manifest unchanged"},
 		{"begins to look things up", ours(helmrelease.StatusDeployed, "i1", "m"), after("m", true), stepNote,
 			"inputs changed, manifest unchanged"},
-		{"no longer looks things up", ours(helmrelease.StatusDeployed, inputsLookup, "m"), after("m", false), stepNote,
+		{"no longer looks things up", ours(helmrelease.StatusDeployed, lookedUp, "m"), after("m", false), stepNote,
 			"inputs changed, manifest unchanged"},
 	}
 	for _, tt := range tests {

@@ -2,12 +2,19 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // lookup is one lookup of a chart that another process renders; a list without a Name.
@@ -61,4 +68,70 @@ func (l lookup) find(ctx context.Context, provider engine.ClientProvider) (map[s
 		return nil, err
 	}
 	return obj.UnstructuredContent(), nil
+}
+
+// answered notes the objects that a lookup has found. The writers of their fields, and the version, are no part of the
+// answer. All else is, the uid too: nobody can guess it, and so nothing that a Secret holds.
+func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
+	h := sha256.New()
+	for _, u := range objects {
+		plain := maps.Clone(u.Object)
+		if meta, is := plain["metadata"].(map[string]any); is {
+			meta = maps.Clone(meta)
+			delete(meta, "managedFields")
+			delete(meta, "resourceVersion")
+			plain["metadata"] = meta
+		}
+		text, _ := json.Marshal(plain) // it has come as JSON
+		part(h, string(text))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answers == nil {
+		l.answers = map[string]string{}
+	}
+	l.answers[of.String()+" of "+of.APIVersion] = sum(h)
+}
+
+// digest covers all answers; "" says that nothing was asked.
+func (l *lookups) digest() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.answers) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, of := range slices.Sorted(maps.Keys(l.answers)) {
+		part(h, of)
+		part(h, l.answers[of])
+	}
+	return sum(h)
+}
+
+// asBefore says whether a release that an earlier version has made, which kept no digest of what was looked up, has
+// chart and values of today, and its chart renders to something else each time: then nobody knows of a change.
+func (r *reconcile) asBefore() (bool, error) {
+	was := r.last.Labels
+	if was[LabelInputs] != inputsLookup || was[LabelChart] != r.want.Chart || was[LabelManifest] == r.want.Manifest || r.want.Lookups == "" {
+		return false, nil
+	}
+	last, err := r.m.Last(r.ctx, r.t.Namespace, r.t.Name)
+	if err != nil || last == nil {
+		return false, err
+	}
+	then := r.t
+	then.Values = last.Config
+	values, err := json.Marshal(then.read())
+	if err != nil {
+		return false, err
+	}
+	if is, err := json.Marshal(r.t.read()); err != nil || string(is) != string(values) {
+		return false, err
+	}
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return false, err
+	}
+	again, err := r.m.render(r.ctx, r.t, caps, true)
+	return err == nil && again.digest != r.want.Manifest, err
 }

@@ -211,7 +211,8 @@ func (r *reconcile) render() error {
 		return err
 	}
 	r.want.Rendered, r.want.Manifest, r.want.Lookups = true, r.rendered.digest, r.rendered.lookups
-	return nil
+	r.want.AsBefore, err = r.asBefore()
+	return err
 }
 
 // act makes a revision. begun says that an error may have come after it was made.
@@ -289,7 +290,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 // just installed; one that looks things up, or that renders an upgrade in another
 // way, would else get a second revision for nothing.
 func (r *reconcile) settle() {
-	if !r.want.Lookups && !r.facts.branches {
+	if r.want.Lookups == "" && !r.facts.branches {
 		return
 	}
 	before := r.want
@@ -301,8 +302,8 @@ func (r *reconcile) settle() {
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}
-	r.want.Manifest, r.want.Lookups = again.digest, before.Lookups || again.lookups
-	if r.want != before {
+	r.want.Manifest, r.want.Lookups = again.digest, cmp.Or(again.lookups, before.Lookups)
+	if again.digest != before.Manifest || before.Lookups == "" && r.want.Lookups != "" {
 		if err := r.noteNew(); err != nil {
 			r.m.o.Log.Debug().Err(err).Str("release", r.t.Name).Msg("the digests of the release are stale; it is rendered once more")
 		}

@@ -131,7 +131,8 @@ type rendering struct {
 	notes   string
 	objects []object
 	digest  string
-	lookups bool
+	// lookups is the digest of what was looked up; "" where nothing was.
+	lookups string
 	// lookedUp are the objects that templates have read.
 	lookedUp []map[string]any
 	// warnings are about objects that are applied in another way than the chart has it.
@@ -195,7 +196,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files),
-		lookups: lookups.used.Load(), lookedUp: read.lookedUp, warnings: warnings,
+		lookups: lookups.digest(), lookedUp: read.lookedUp, warnings: warnings,
 	}, nil
 }
 
@@ -245,18 +246,18 @@ func (m *Manager) chartCRDs(ctx context.Context, t Target, f facts) ([]File, err
 	return out.CRDs, err
 }
 
-// lookups answers the `lookup` of templates from the cluster and notes that it
-// was asked.
+// lookups answers the `lookup` of templates from the cluster and notes what it was asked.
 type lookups struct {
 	mapper   meta.RESTMapper
 	client   dynamic.Interface
 	target   Target
 	instance effect.Instance
-	used     atomic.Bool
 	kindless atomic.Bool // a kind that they ask for is not served
 
 	mu   sync.Mutex
 	seen []map[string]any
+	// answers are digests, by what was asked for.
+	answers map[string]string
 }
 
 // saw notes an object that a template reads.
@@ -274,7 +275,6 @@ func (l *lookups) found() []map[string]any {
 }
 
 func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	l.used.Store(true)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return nil, false, errors.New("lookup: apiVersion " + apiVersion + " is not group/version")

@@ -55,10 +55,10 @@ func TestRender(t *testing.T) {
 		t.Error("install and upgrade render the same")
 	}
 	quiet := `a: {{ if false }}{{ lookup "v1" "ConfigMap" "x" "y" }}{{ end }}`
-	if of(t, quiet, nil, false).lookups {
+	if of(t, quiet, nil, false).lookups != "" {
 		t.Error("a lookup that is not reached counts")
 	}
-	if r := of(t, `a: {{ lookup "v1" "ConfigMap" "x" "y" | len }}`, nil, false); !r.lookups || r.files["web/templates/0.yaml"] != "a: 0" {
+	if r := of(t, `a: {{ lookup "v1" "ConfigMap" "x" "y" | len }}`, nil, false); r.lookups == "" || r.files["web/templates/0.yaml"] != "a: 0" {
 		t.Errorf("lookup: %+v", r)
 	}
 	if got := of(t, `a: "{{ getHostByName "localhost" }}"`, nil, false).files["web/templates/0.yaml"]; got != `a: ""` {

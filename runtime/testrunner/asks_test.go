@@ -5,3 +5,7 @@ import "testing"
 // Charts that ask what the API server serves are rendered again when the answer changes, in whatever order that
 // happens, and no others are.
 func TestChartsThatAsk(t *testing.T) { testTree(t, "testdata/asks", 10) }
+
+// A chart that looks things up and makes random values has a new revision when the answers change, or its values, and
+// not when Starling starts anew.
+func TestChartsThatLookUp(t *testing.T) { testTree(t, "testdata/lookups", 0) }
