@@ -91,7 +91,7 @@ func (c *client) Create(resources kube.ResourceList) (*kube.Result, error) {
 		return c.Client.Create(resources)
 	}
 	err := c.each(list, func(i int) error {
-		wanted[i].Object = plainSecret(wanted[i].Object)
+		wanted[i].Object = Applied(wanted[i].Object)
 		now, err := c.writer.Create(c.ctx, c.objects.Resource(list[i].Mapping.Resource).Namespace(list[i].Namespace), wanted[i])
 		if err != nil {
 			return err

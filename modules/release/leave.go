@@ -78,7 +78,7 @@ func (c *client) write(was, info *resource.Info) (created bool, err error) {
 	if !is {
 		return false, fmt.Errorf("%s cannot be read", info.ObjectName())
 	}
-	want.Object = plainSecret(want.Object)
+	want.Object = Applied(want.Object)
 	live, err := to.Get(c.ctx, info.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -188,7 +188,7 @@ func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object
 func (c *client) apply(to dynamic.ResourceInterface, was, info *resource.Info, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want, before := info.Object.(*unstructured.Unstructured), map[string]any{}
 	if was != nil && was != info { // one that is taken over is the same
-		before = plainSecret(was.Object.(*unstructured.Unstructured).Object)
+		before = Applied(was.Object.(*unstructured.Unstructured).Object)
 	}
 	kind := info.Mapping.GroupVersionKind
 	paths, all := owned.Ignored(c.ignore, kind.GroupVersion().String(), kind.Kind, info.Name)

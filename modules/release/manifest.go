@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
+
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // stored is an object of a stored manifest, as Helm would send it.
@@ -97,9 +99,11 @@ func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
-// plainSecret is an object with its stringData as data, as the API server stores a Secret. Values that are no
-// texts stay in stringData, so that the API server refuses them. obj is left as it is.
-func plainSecret(obj map[string]any) map[string]any {
+// Applied is an object as it is applied: each key of a list once, and what a Secret has in stringData as data, as
+// the API server stores it. Values that are no texts stay in stringData, so that the API server refuses them. obj is
+// left as it is.
+func Applied(obj map[string]any) map[string]any {
+	obj, _ = plain.OnePerKey(obj, nil) // of what it says, [KeyFaults] tells
 	texts, _ := obj["stringData"].(map[string]any)
 	if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" || texts == nil {
 		return obj
@@ -126,7 +130,7 @@ func plainSecret(obj map[string]any) map[string]any {
 
 // asSent adds what Helm and Starling add to an object of a release.
 func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
-	u.Object = plainSecret(u.Object)
+	u.Object = Applied(u.Object)
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -269,7 +268,7 @@ func flat(list []map[string]any) []map[string]any {
 		items, is := obj["items"].([]any)
 		if kind, _ := obj["kind"].(string); !is || !strings.HasSuffix(kind, "List") {
 			obj, _ = said(obj).(map[string]any)
-			out = append(out, asData(obj))
+			out = append(out, release.Applied(obj))
 			continue
 		}
 		var inner []map[string]any
@@ -302,25 +301,6 @@ func said(v any) any {
 		return out
 	}
 	return v
-}
-
-// asData is a Secret as it is stored: the texts of stringData are data.
-func asData(obj map[string]any) map[string]any {
-	texts, is := obj["stringData"].(map[string]any)
-	if !is || obj["kind"] != "Secret" {
-		return obj
-	}
-	data, is := obj["data"].(map[string]any)
-	if !is {
-		data = map[string]any{}
-	}
-	for key, v := range texts {
-		text, _ := v.(string)
-		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
-	}
-	obj["data"] = data
-	delete(obj, "stringData")
-	return obj
 }
 
 func inNamespace(obj map[string]any, namespace string) map[string]any {
