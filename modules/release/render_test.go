@@ -189,7 +189,7 @@ func twicePod(list string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {app: a}}\nspec:\n  containers:\n  - name: a\n    " + list + "\n"
 }
 
-// What the cluster takes is applied, and told.
+// A key that the cluster takes twice is applied once, and told.
 func TestAKeyTwiceIsAWarning(t *testing.T) {
 	for list, want := range map[string]string{
 		"env:\n    - name: A\n      value: x\n    - name: B\n    - name: A\n      value: {{ .Values.a }}": "web/templates/0.yaml:11: Pod a: spec.containers[0].env has name A twice: the last one counts, and is applied; leave the others out",

@@ -31,7 +31,7 @@ func (r Repeated) String() string { return r.List + " has " + r.Text }
 // OnePerKey gives an object as server-side apply takes it: each key once in each list that has keys, where one element
 // can mean what the cluster makes of all of them. It says which keys were there more than once. Known are lists of
 // Kubernetes' own kinds, and those of schema, an OpenAPI schema of the kind of a CustomResourceDefinition; nil for
-// none. obj is left as it is, and returned when nothing is to be said of it.
+// none. obj is left as it is, and returned when it has no key twice.
 func OnePerKey(obj, schema map[string]any) (map[string]any, []Repeated) {
 	var k keyedLists
 	apiVersion, _ := obj["apiVersion"].(string)
