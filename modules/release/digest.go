@@ -66,13 +66,17 @@ func inputsOf(t Target, f facts, caps *chartutil.Capabilities) (inputs, error) {
 	return inputs{Digest: digest(f), Former: digest(former), asks: f}, nil
 }
 
-// read are the values that the chart reads.
+// read are the values that the chart reads. No global values count as empty ones, which charts were given once.
 func (t Target) read() map[string]any {
 	global, isMap := t.Values["global"].(map[string]any)
-	if !isMap {
+	if _, given := t.Values["global"]; given && !isMap {
 		return t.Values
 	}
-	out := maps.Clone(t.Values)
+	if global == nil {
+		global = map[string]any{}
+	}
+	out := map[string]any{}
+	maps.Copy(out, t.Values)
 	out["global"] = t.Reads.Of(global)
 	return out
 }

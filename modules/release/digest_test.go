@@ -81,6 +81,7 @@ func TestInputsDigestStays(t *testing.T) {
 		want   string
 	}{
 		"plain":           {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"a": int64(1), "global": map[string]any{}}}, "37b79c5aff39d1b84eb6d679847a329cf1f54cca7c0fc5085199c15d6702"},
+		"no global key":   {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"a": int64(1)}}, "37b79c5aff39d1b84eb6d679847a329cf1f54cca7c0fc5085199c15d6702"},
 		"global values":   {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"global": map[string]any{"zone": "x"}}}, "f89637dc3b991179f2d28ad182541907e0f64ae1d42d874f7a9d85c481ce"},
 		"labels":          {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"global": map[string]any{}}, Labels: map[string]string{"team": "a"}}, "bfa2c5fe9a0aab071b4dc73d05c384f3f088640bf043056a9bac91394a83"},
 		"asks":            {Target{Chart: chartOf("web", mentions), Values: map[string]any{"global": map[string]any{}}}, "451b65d7899f7741af78c6152d563a6f1b5ce55013d0c737f9763b3111b0"},

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -118,8 +119,24 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 
 // ChartValues returns what the chart sees of the values: all of them, below
 // values_key= when the module asks for that, or what def chart_values(v) returns.
-// Texts that secrets returns are hidden in its error.
+// Texts that secrets returns are hidden in its error. Where there are no global values, a chart that looks at the values
+// as a whole gets no key for them, as from Helm.
 func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (map[string]any, error) {
+	out, err := chartValues(ctx, host, m, view, secrets, now, log)
+	if global, is := out[values.GlobalKey].(map[string]any); !is || len(global) > 0 {
+		return out, err
+	}
+	_, own := m.Tree.Values[values.GlobalKey]
+	_, ofChart := m.Tree.ChartValues[values.GlobalKey]
+	if _, whole := m.ChartReads.Keys(); own || ofChart || !whole { // a template that names one may rest on the map
+		return out, err
+	}
+	out = maps.Clone(out)
+	delete(out, values.GlobalKey)
+	return out, err
+}
+
+func chartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (map[string]any, error) {
 	if key := m.Decl.ValuesKey; key != "" {
 		nested := map[string]any{}
 		for k, v := range view {

@@ -9,3 +9,6 @@ func TestChartsThatAsk(t *testing.T) { testTree(t, "testdata/asks", 10) }
 // A chart that looks things up and makes random values has a new revision when the answers change, or its values, and
 // not when Starling starts anew.
 func TestChartsThatLookUp(t *testing.T) { testTree(t, "testdata/lookups", 0) }
+
+// As with Helm, a chart that looks at its values as a whole sees no global where there is none.
+func TestChartValuesWithoutGlobals(t *testing.T) { testTree(t, "testdata/globals", 5) }
