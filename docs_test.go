@@ -237,7 +237,7 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 	reason := regexp.MustCompile("^not yet(:? .+)?$|^not, because .+")
 	for page, want := range map[string]struct{ rows, notYet int }{ // at least, at most
 		"docs/hooks.md":               {40, 0},
-		"docs/from-addon-operator.md": {210, 0}, "docs/from-metacontroller.md": {40, 5}, "docs/from-kro.md": {40, 6},
+		"docs/from-addon-operator.md": {210, 0}, "docs/from-metacontroller.md": {40, 5}, "docs/from-kro.md": {40, 6}, "docs/from-flux.md": {50, 7},
 	} {
 		promises := proofs(t)[page]
 		rows, notYet, head := 0, 0, []string(nil)

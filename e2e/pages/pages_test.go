@@ -110,9 +110,14 @@ func TestPageOperations(t *testing.T) {
 		w.page("docs/modules.md", Operations, nil)
 		w.page("docs/charts.md", Operations, nil)
 		w.page("docs/commands.md", Operations, nil)
-		w.write(map[string]string{"old.yaml": oldRelease})
+		w.write(map[string]string{"old.yaml": oldRelease, "flux.yaml": fluxRelease})
 		w.page("docs/from-addon-operator.md", Operations, map[string]step{"kubectl get configmaps": {
 			before: func() { w.also("kubectl create namespace addon-operator; kubectl apply -f old.yaml", "") }, says: "created",
+		}})
+		w.page("docs/from-flux.md", Operations, map[string]step{"kubectl get secrets": {
+			before: func() {
+				w.also("kubectl create namespace flux-system; kubectl create namespace web; kubectl apply -n flux-system -f flux.yaml", "")
+			}, says: "created",
 		}})
 		var run string
 		w.page("docs/replay.md", Operations, map[string]step{
@@ -151,6 +156,14 @@ const oldRelease = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: sh.helm.release.v1.web.v1, namespace: addon-operator, labels: {owner: helm, name: web, status: deployed, version: "1"}}
 data: {release: H4sIAAAAAAAA}
+`
+
+// fluxRelease is a record as Flux keeps it.
+const fluxRelease = `apiVersion: v1
+kind: Secret
+type: helm.sh/release.v1
+metadata: {name: sh.helm.release.v1.web.v1, labels: {owner: helm, name: web, status: deployed, version: "1"}}
+stringData: {release: H4sIAAAAAAAA}
 `
 
 // docs/operations.md promises: helm installs and upgrades the chart by its commands.

@@ -37,6 +37,7 @@ var table = []struct {
 	{"docs/modules.md", `^kubectl`, Operations},
 	{"docs/charts.md", `^kubectl`, Operations},
 	{"docs/from-addon-operator.md", `^kubectl`, Operations},
+	{"docs/from-flux.md", `^kubectl`, Operations},
 	{"docs/commands.md", `--context production`, Operations},
 	{"docs/replay.md", `^starling (get|replay) .*--context production|^kubectl|--key-file`, Operations},
 	{"docs/dev.md", ``, Dev},

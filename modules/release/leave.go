@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -200,7 +201,10 @@ func (c *client) apply(to dynamic.ResourceInterface, was, info *resource.Info, l
 		said = append(said, c.tried(info, owned.LastWrite(fields, FieldManager()))...)
 	}
 	if _, ours := owned.Of(live.GetManagedFields(), FieldManager(), nil); !ours && before["apiVersion"] == want.GetAPIVersion() { // nothing tells what goes
-		u := &unstructured.Unstructured{Object: before}
+		u, names := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(before)}, want.DeepCopy()
+		onlyNames(names) // they stay: a Deployment without an annotation that it had is of another generation
+		u.SetLabels(labels.Merge(u.GetLabels(), names.GetLabels()))
+		u.SetAnnotations(labels.Merge(u.GetAnnotations(), names.GetAnnotations()))
 		now, err := c.writer.Apply(c.ctx, to, yielding(before, u, live, append(paths[:len(paths):len(paths)], owned.HandedOver(live.GetManagedFields())...)))
 		if err != nil {
 			return nil, err

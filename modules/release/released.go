@@ -107,9 +107,9 @@ func FieldManager() string {
 	return filepath.Base(os.Args[0])
 }
 
-// writer writes the objects of releases. Helm's own writes count as Starling's, which works on the release.
+// writer writes the objects of releases. Writes of Helm's command and of Flux count as Starling's, which works on the release.
 func (m *Manager) writer(warn func(text string)) apply.Writer {
-	return apply.Writer{Manager: FieldManager(), Before: []string{"helm"}, Warn: warn}
+	return apply.Writer{Manager: FieldManager(), Before: []string{"helm", "helm-controller"}, Warn: warn}
 }
 
 // NoteObjects keeps in the record of a release of what objects it consists. A record that is

@@ -33,8 +33,8 @@ import (
 // are those of client-go, the one of the apply if the whole object is refused, too.
 type Writer struct {
 	Manager string
-	// Before are the managers that have written for this one without apply, itself as well: with the first apply their
-	// fields become its own.
+	// Before are the managers that have written for this one, with apply or without; itself without, as well. With the
+	// first apply their fields become its own.
 	Before []string
 	// DryRun has the API server answer and keep nothing.
 	DryRun bool
@@ -101,13 +101,18 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 // stands says that an apply would leave an object as it is. A write without apply owns more than was wanted: that stands if
 // nothing else is wanted now.
 func (w Writer) stands(o Object, want *unstructured.Unstructured) bool {
-	written := slices.ContainsFunc(o.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && (e.Manager == w.Manager || slices.Contains(w.Before, e.Manager))
-	})
-	if !written {
+	if !slices.ContainsFunc(o.Live.GetManagedFields(), w.before) {
 		return Same(want.Object, o.Live.Object, w.Manager)
 	}
 	return o.Was != nil && reflect.DeepEqual(Desired(o.Was).Object, want.Object) && Holds(want.Object, o.Live.Object, w.Manager)
+}
+
+// before says whether the fields of an entry become the manager's.
+func (w Writer) before(e metav1.ManagedFieldsEntry) bool {
+	if e.Manager == w.Manager {
+		return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+	}
+	return e.Subresource == "" && slices.Contains(w.Before, e.Manager)
 }
 
 // Holds says whether live has the values of want, all of them the manager's. The manager may own more.
@@ -193,6 +198,13 @@ const nobody = "before-first-apply"
 // claims is the JSON patch of managedFields; nil: they stay, or cannot be read.
 func (w Writer) claims(live *unstructured.Unstructured) []byte {
 	next := live.DeepCopy()
+	all := next.GetManagedFields()
+	for i, e := range all {
+		if w.before(e) { // Helm 4 applies: its fields are taken as those that Helm 3 has written
+			all[i].Operation = metav1.ManagedFieldsOperationUpdate
+		}
+	}
+	next.SetManagedFields(all)
 	if err := csaupgrade.UpgradeManagedFields(next, sets.New(append(w.Before, w.Manager)...), w.Manager); err != nil {
 		return nil
 	}
