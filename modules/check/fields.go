@@ -228,7 +228,7 @@ func (c *checker) customFields() {
 		return
 	}
 	definitions := c.allDefinitions()
-	schemas := map[string]map[string]any{}
+	schemas := release.Schemas{}
 	server := sync.OnceValue(func() *store.Store {
 		s := store.New(store.Options{Builtins: c.cache.builtins(), MakeNamespaces: true})
 		for _, f := range definitions {
@@ -239,7 +239,7 @@ func (c *checker) customFields() {
 			for _, crd := range found {
 				delete(crd, "status")
 				_, _ = create(s, crd, false) // of one that is refused the objects are not looked at
-				addSchemas(schemas, crd)
+				schemas.Add(crd)
 			}
 		}
 		return s
@@ -249,7 +249,7 @@ func (c *checker) customFields() {
 		kind, _ := o.object["kind"].(string)
 		found := c.cache.fields.of(keyOf(all[:], o.object), func() (customFaults, bool) {
 			out := customFaults{unknown: server().UnknownFields(o.object)}
-			of := schemas[fmt.Sprintf("%v %s", o.object["apiVersion"], kind)]
+			of := schemas[fmt.Sprint(o.object["apiVersion"], kind)]
 			if _, repeated := object.OnePerKey(o.object, of); len(repeated) > 0 {
 				out.schema = of
 			}
@@ -262,18 +262,6 @@ func (c *checker) customFields() {
 			_, repeated := release.KeyFaults(o.module.Tree.Chart, "/"+o.path, o.object, found.schema)
 			c.faults(o.module, repeated)
 		}
-	}
-}
-
-// addSchemas notes the schema of each version of a CustomResourceDefinition, by version and kind.
-func addSchemas(schemas map[string]map[string]any, crd map[string]any) {
-	spec, _ := crd["spec"].(map[string]any)
-	kind, _ := object.Get(spec, []string{"names", "kind"})
-	versions, _ := spec["versions"].([]any)
-	for _, v := range versions {
-		version, _ := v.(map[string]any)
-		of, _ := object.Get(version, []string{"schema", "openAPIV3Schema"})
-		schemas[fmt.Sprintf("%v/%v %v", spec["group"], version["name"], kind)], _ = of.(map[string]any)
 	}
 }
 

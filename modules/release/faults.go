@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
@@ -42,6 +45,8 @@ type faults struct {
 	t Target
 	// clusterWide says whether the cluster serves the kind of an object without namespaces.
 	clusterWide func(object) bool
+	definitions []File  // of custom kinds
+	schemas     Schemas // of those that were looked at
 	found       []Fault
 	seen        map[string][]place // by kind and name
 	targets     []target
@@ -179,7 +184,7 @@ func (f *faults) twice(file string, o object) {
 func (f *faults) keys(file string, o object) {
 	doc := maps.Clone(o.doc)
 	doc["apiVersion"], doc["kind"] = o.APIVersion, o.Kind // an item of a list may have none
-	repeated, found := KeyFaults(f.t.Chart, file, doc, nil)
+	repeated, found := KeyFaults(f.t.Chart, file, doc, f.schema(o))
 	for i, r := range repeated {
 		for _, port := range r.Lost {
 			f.lost = append(f.lost, lostPort{len(f.found) + i, port, r.Value, labelsOfPods(doc)})
@@ -197,6 +202,48 @@ func (f *faults) keys(file string, o object) {
 		if name, is := of["targetPort"].(string); is && len(selects) > 0 {
 			f.targets = append(f.targets, target{o.Name, name, selects})
 		}
+	}
+}
+
+// schema is that of a custom kind whose definition comes with the chart; nil for others. Definitions may be large: only
+// files that can matter are parsed.
+func (f *faults) schema(o object) map[string]any {
+	if scheme.Scheme.Recognizes(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)) {
+		return nil
+	}
+	key := o.APIVersion + o.Kind
+	if of, known := f.schemas[key]; known {
+		return of
+	}
+	all := Schemas{}
+	for _, file := range f.definitions {
+		if !bytes.Contains(file.Data, []byte(o.Kind)) || !bytes.Contains(file.Data, []byte("x-kubernetes-list-type")) {
+			continue
+		}
+		found, _ := parseCRDs(file) // an error is told when it is applied
+		for _, c := range found {
+			all.Add(c.object.Object)
+		}
+	}
+	if f.schemas == nil {
+		f.schemas = Schemas{}
+	}
+	f.schemas[key] = all[key]
+	return all[key]
+}
+
+// Schemas are those of CustomResourceDefinitions, by version and kind: "example.com/v1Lamp".
+type Schemas map[string]map[string]any
+
+// Add notes the schema of each version of a definition.
+func (s Schemas) Add(crd map[string]any) {
+	spec, _ := crd["spec"].(map[string]any)
+	kind, _ := plain.Get(spec, []string{"names", "kind"})
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		of, _ := plain.Get(version, []string{"schema", "openAPIV3Schema"})
+		s[fmt.Sprintf("%v/%v%v", spec["group"], version["name"], kind)], _ = of.(map[string]any)
 	}
 }
 

@@ -198,6 +198,8 @@ type Target struct {
 	// Installs are the objects that the chart may hold beside everyday kinds in Namespace,
 	// Lookup what its templates may read, as module(…) names them.
 	Installs, Lookup []builtins.Grant
+	// CRDs are the files of definitions beside the chart, which are applied before it.
+	CRDs []File
 	// Adopt takes over a release that was installed with helm, and objects of the
 	// chart's names that are there already, made by any tool.
 	Adopt bool

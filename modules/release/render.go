@@ -184,7 +184,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	if err := checkSize(ch, t.Values, out.Files); err != nil {
 		return read, err
 	}
-	objects, warnings, err := m.objectsIn(t, out.Files)
+	objects, warnings, err := m.objectsIn(t, ch, out.Files)
 	if err != nil {
 		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))
 	}
@@ -211,8 +211,8 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 
 // objectsIn names the objects of the rendered files of a release. The error is about the first one that the API server
 // cannot be told of; warnings are about those that are applied in another way than the chart has it.
-func (m *Manager) objectsIn(t Target, files map[string]string) (all []object, warnings []string, err error) {
-	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}}
+func (m *Manager) objectsIn(t Target, ch *chart.Chart, files map[string]string) (all []object, warnings []string, err error) {
+	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}, definitions: slices.Concat(t.CRDs, crdFiles(ch))}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		found, err := objectsOf(files[name])
 		if err != nil {
