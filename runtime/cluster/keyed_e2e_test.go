@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -56,7 +58,7 @@ func TestKeysThatAreThereTwice(t *testing.T) {
 			if (err != nil) != c.refused {
 				t.Errorf("a create gives %v", err)
 			}
-			apply := func(obj map[string]any) error {
+			send := func(obj map[string]any) error {
 				data, err := json.Marshal(obj)
 				if err != nil {
 					t.Fatal(err)
@@ -64,12 +66,61 @@ func TestKeysThatAreThereTwice(t *testing.T) {
 				_, err = resource.Apply(t.Context(), "x", &unstructured.Unstructured{Object: parse(t, string(data))}, metav1.ApplyOptions{FieldManager: "a", DryRun: dry})
 				return err
 			}
-			if err := apply(obj); err == nil {
+			if err := send(obj); err == nil {
 				t.Error("server-side apply takes it")
 			}
-			if err := apply(one); (err != nil) != found[0].Refused {
+			if err := send(one); (err != nil) != found[0].Refused {
 				t.Errorf("what is made of it: %v", err)
 			}
 		})
+	}
+}
+
+// An object that Helm, or somebody, has written with a key twice ends with what is wanted of it.
+func TestKeysThatAreThereTwiceAlready(t *testing.T) {
+	t.Parallel()
+	w := newRealWorld(t)
+	client, err := dynamic.NewForConfig(shared.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(w.ns)
+	deployment := func(env string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: x}}, "+
+			"template: {metadata: {labels: {a: x}}, spec: {containers: [{name: a, image: a, env: ["+env+"]}]}}}\n")}
+	}
+	const twice = "{name: ONE, value: foo}, {name: TWO, value: bar}, {name: ONE, value: baz}"
+	live, err := to.Create(t.Context(), deployment(twice), metav1.CreateOptions{FieldManager: "helm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := apply.Writer{Manager: "starling", Before: []string{"helm"}}
+	for _, step := range []struct{ by, env, want string }{
+		{"", twice, "TWO=bar ONE=baz"},
+		{twice, twice, "TWO=bar ONE=baz"}, // somebody edits it so
+		{"", "{name: ONE, value: foo}, {name: TWO, value: bar}", "ONE=foo TWO=bar"},
+		{twice, "{name: ONE, value: foo}, {name: TWO, value: bar}", "ONE=foo TWO=bar"},
+	} {
+		if step.by != "" {
+			edited := deployment(step.by)
+			edited.SetResourceVersion(live.GetResourceVersion())
+			if live, err = to.Update(t.Context(), edited, metav1.UpdateOptions{FieldManager: "somebody"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := deployment(step.env)
+		want.Object, _ = object.OnePerKey(want.Object, nil)
+		if live, err = writer.Apply(t.Context(), to, apply.Object{Want: want, Live: live, Whole: want}); err != nil {
+			t.Fatal(err)
+		}
+		containers, _ := object.Get(live.Object, []string{"spec", "template", "spec", "containers"})
+		env, _ := containers.([]any)[0].(map[string]any)["env"].([]any)
+		var got []string
+		for _, e := range env {
+			got = append(got, fmt.Sprintf("%v=%v", e.(map[string]any)["name"], e.(map[string]any)["value"]))
+		}
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("after %v: %v, want %s", step, got, step.want)
+		}
 	}
 }
