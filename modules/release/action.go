@@ -189,8 +189,8 @@ func (s *session) run(fn func() error, onCut func()) error {
 		if err == nil { // the last step was under way
 			return nil
 		}
-		if text := s.explain(err).Error(); strings.HasPrefix(text, why.Error()+": ") {
-			return &stopped{cause: why, detail: strings.TrimPrefix(text, why.Error()+": ")}
+		if _, detail, ok := strings.Cut(s.explain(err).Error(), why.Error()+": "); ok {
+			return &stopped{cause: why, detail: detail}
 		}
 	case <-timer.C:
 		s.fence.shut(why.Error())

@@ -53,6 +53,9 @@ type Options struct {
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. Code that waits for that takes it as done.
 	Lifeless bool
+	// Await waits in such a cluster for what a Job or Pod of a chart's hooks comes to: until look says that it is done,
+	// or within a time of the cluster, and then ends the action with the error timeout. Nil: nobody waits.
+	Await func(ctx context.Context, timeout error, within time.Duration, look func() (done bool, err error)) error
 	// Seal tells what hooks of a module have made; nil believes all marks.
 	Seal *effect.Seal
 	// Others says whether another Starling goes by an object, so that no chart may hold it.

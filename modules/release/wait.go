@@ -92,7 +92,7 @@ func firstNotReady(ctx context.Context, checker kube.ReadyChecker, resources kub
 // does not end with the action.
 func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
 	if c.lifeless {
-		return nil
+		return c.untilFinished(resources, timeout)
 	}
 	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
 	defer cancel()

@@ -40,11 +40,13 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 	case engine.ApplyCRDs:
 		return engine.CRDsApplied{Op: a.Op, Err: w.executor.ApplyCRDs(ctx, a)}
 	case engine.Release:
-		done, result := w.executor.Release(ctx, a)
-		if result.Action != "" && result.Action != release.ActionUnchanged {
-			w.Writes++
-		}
-		return done
+		return w.fly(ctx, a, func(ctx context.Context) engine.Input {
+			done, result := w.executor.Release(ctx, a)
+			if result.Action != "" && result.Action != release.ActionUnchanged {
+				w.Writes++
+			}
+			return done
+		})
 	case engine.Repair:
 		done := w.executor.Repair(ctx, a)
 		if len(done.Written) > 0 {
@@ -52,8 +54,10 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		}
 		return done
 	case engine.Uninstall:
-		_, err := w.executor.Uninstall(ctx, a)
-		return engine.Uninstalled{Op: a.Op, Err: err}
+		return w.fly(ctx, a, func(ctx context.Context) engine.Input {
+			_, err := w.executor.Uninstall(ctx, a)
+			return engine.Uninstalled{Op: a.Op, Err: err}
+		})
 	case engine.Unhold:
 		unwatched, err := w.executor.Unhold(ctx, a)
 		return engine.Unheld{Op: a.Op, Unwatched: unwatched, Err: err}

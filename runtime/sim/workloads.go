@@ -64,7 +64,11 @@ func (w *World) due() time.Time {
 	if w.moving == nil {
 		return w.wakeAt
 	}
-	return workloads.Earlier(w.wakeAt, w.moving.Next())
+	at := workloads.Earlier(w.wakeAt, w.moving.Next())
+	for _, f := range w.flights {
+		at = workloads.Earlier(at, f.until)
+	}
+	return at
 }
 
 // collect has the cluster do what its own controllers would.

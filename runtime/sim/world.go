@@ -111,6 +111,8 @@ type World struct {
 	drifting map[string]*follower // of drift
 	drifted  []string             // modules of whose releases the engine has to be told
 	pending  []engine.Action
+	flights  []*flight
+	line     *line // of the process
 	wakeAt   time.Time
 	config   *engine.Config // as the engine was told last
 	// configVersion is the state of the cluster in which it was read last.
@@ -243,8 +245,8 @@ func (w *World) Begin(ctx context.Context) error {
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error
 	if w.releases, err = release.New(release.Options{
-		Config: w.client.Config(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folder: w.folder,
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
+		Config: w.dialled(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folder: w.folder,
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Await: w.hold, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}
@@ -275,11 +277,6 @@ func (w *World) Begin(ctx context.Context) error {
 	}
 	w.handle(in)
 	return nil
-}
-
-// Stop ends the process as kill -9 does; the cluster stays as it is.
-func (w *World) Stop() {
-	w.engine, w.pending, w.watches, w.drifting, w.wakeAt = nil, nil, nil, nil, time.Time{}
 }
 
 // Status is what `starling get` would show.
@@ -340,7 +337,7 @@ func (w *World) step(ctx context.Context) (done bool) {
 		}
 		return false
 	}
-	return !w.collect() && !w.move()
+	return !w.collect() && !w.move() && !w.resume()
 }
 
 // Advance moves the clock on, and fires what falls due on the way, in order. It settles

@@ -25,6 +25,9 @@ func TestControllers(t *testing.T) {
 // Objects that are there are in the way of an update of their definition.
 func TestDefinitionsOfObjects(t *testing.T) { testTree(t, "testdata/definitions", 0) }
 
+// A release waits for the Jobs of its chart's hooks, as long as those move.
+func TestHooksOfCharts(t *testing.T) { testTree(t, "testdata/charthooks", 2) }
+
 // Each mistake is a condition of the parent that makes it, and the others go on.
 func TestBadParents(t *testing.T) { testTree(t, "testdata/bad", 0) }
 

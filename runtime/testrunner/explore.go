@@ -134,6 +134,7 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 	if err != nil {
 		return out, err
 	}
+	defer w.w.Stop()
 	if err := w.useSeed(by.seed); err != nil {
 		return out, err
 	}

@@ -228,6 +228,7 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 		out.Err = err
 		return out
 	}
+	defer w.w.Stop()
 	limited, cancel := context.WithTimeout(ctx, testLimits.Wall)
 	defer cancel()
 	_, _, out.Err = host.Call(limited, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
