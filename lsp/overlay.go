@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // disk is a tree as an editor has it: the files of a folder, with those that are open as their buffers are. Files that
@@ -66,7 +68,9 @@ func (d *disk) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	delete(d.known, name)
-	if int64(len(data)) == info.Size() && time.Since(info.ModTime()) > settled {
+	whole := int64(len(data)) == info.Size()
+	data, _ = bounded.Text(data) // as editors send it; the tree tells of UTF-16
+	if whole && time.Since(info.ModTime()) > settled {
 		d.known[name] = cached{info.Size(), info.ModTime(), data}
 	}
 	return newBuffer(name, data), nil

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // Files finds files that people name.
@@ -30,6 +32,9 @@ func (f Files) read(name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+	}
+	if err == nil {
+		data, err = bounded.Text(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
