@@ -124,14 +124,18 @@ func (m *Manager) Recheck() (modules []string, all bool) {
 const (
 	followSoon = time.Second
 	followLate = 10 * time.Second
+	// followLookups is how long it waits between two looks at what charts have looked up.
+	followLookups = time.Minute
 	// followTimeout bounds one request of a look.
 	followTimeout = 10 * time.Second
 )
 
 // Follow calls tell for each module that [Manager.Recheck] names, as soon as Starling has changed what is served, and
-// within seconds when others have. It returns when ctx has ended. While no chart asks, it asks nothing.
+// within seconds when others have, and once a minute for those that [Manager.RecheckLookups] names. It returns when ctx
+// has ended. While no chart asks, it asks nothing.
 func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 	var seen [2]string
+	lookups := time.Now()
 	for wait := time.Duration(0); ; {
 		timer := time.NewTimer(cmp.Or(wait, time.Hour))
 		select {
@@ -145,10 +149,14 @@ func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 			wait = min(2*wait, followLate)
 			seen = m.lookAgain(ctx, seen)
 		}
-		if !m.Asks() {
+		if !m.Asks() && len(m.LookedUp()) == 0 {
 			wait = 0
 		}
 		modules, _ := m.Recheck()
+		if time.Since(lookups) >= followLookups {
+			lookups = time.Now()
+			modules = append(modules, m.RecheckLookups(ctx)...)
+		}
 		for _, module := range modules {
 			tell(module)
 		}

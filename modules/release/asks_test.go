@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // Discovery that has failed for a group leaves the questions about other groups alone.
@@ -44,6 +46,7 @@ type discoveryServer struct {
 	version  string
 	groups   map[string]string // group → Current or Stale
 	down     bool
+	text     string // of ConfigMap a in namespace a; "": there is none
 	requests []string
 }
 
@@ -65,7 +68,7 @@ func (s *discoveryServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.URL.Path == "/version":
 		body = fmt.Sprintf(`{"major":"1","minor":"37","gitVersion":%q}`, s.version)
 	case r.URL.Path == "/api":
-		body = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[]}`
+		body = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":""},"versions":[{"version":"v1","freshness":"Current","resources":[{"resource":"configmaps","responseKind":{"group":"","version":"v1","kind":"ConfigMap"},"scope":"Namespaced","singularResource":"configmap","verbs":["get"]}]}]}]}`
 		resp.Header.Set("Content-Type", typ)
 	case r.URL.Path == "/apis":
 		var items []string
@@ -79,6 +82,13 @@ func (s *discoveryServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp.Header.Set("ETag", tag); r.Header.Get("If-None-Match") == tag {
 			resp.StatusCode, resp.Status, body = http.StatusNotModified, "304 Not Modified", ""
 		}
+	case s.text == "":
+		resp.StatusCode, resp.Status = http.StatusNotFound, "404 Not Found"
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+		resp.Header.Set("Content-Type", "application/json")
+	default:
+		body = fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"a"},"data":{"text":%q}}`, s.text)
+		resp.Header.Set("Content-Type", "application/json")
 	}
 	s.requests = append(s.requests, fmt.Sprint(r.URL.Path, " ", resp.StatusCode))
 	resp.Body = io.NopCloser(strings.NewReader(body))
@@ -149,6 +159,22 @@ func TestFollow(t *testing.T) {
 		s.set(func() { s.groups["example.org"] = "Current" })
 		m.ResetDiscovery()
 		want("Starling has brought it", 0, "all", "one")
+		s.set(func() { s.text = "one" })
+		r := &reconcile{m: m, t: Target{Module: "looks", Name: "looks", Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"a"}}}}}
+		l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: r.t}
+		if _, err := (lookup{"v1", "ConfigMap", "a", "a"}).find(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		r.follow(rendering{answers: l.answers}, true)
+		want("what was looked up is the same", 2*time.Minute)
+		s.set(func() { s.text = "two" })
+		want("it has changed", 70*time.Second, "looks")
+		s.set(func() { s.down, s.text = true, "" })
+		want("the API server is away", 2*time.Minute)
+		s.set(func() { s.down = false })
+		want("it is gone", 70*time.Second, "looks")
+		r.follow(rendering{answers: l.answers}, false)
+		want("the chart renders by chance", 2*time.Minute)
 		m.Forget("all")
 		m.Forget("one")
 		want("they have gone", time.Minute)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,6 +71,12 @@ func (l lookup) find(ctx context.Context, provider engine.ClientProvider) (map[s
 	return obj.UnstructuredContent(), nil
 }
 
+// found is what a lookup has found.
+type found struct {
+	digest  string
+	objects int
+}
+
 // answered notes the objects that a lookup has found. The writers of their fields, and the version, are no part of the
 // answer. All else is, the uid too: nobody can guess it, and so nothing that a Secret holds.
 func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
@@ -88,9 +95,9 @@ func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answers == nil {
-		l.answers = map[string]string{}
+		l.answers = map[lookup]found{}
 	}
-	l.answers[of.String()+" of "+of.APIVersion] = sum(h)
+	l.answers[lookup{of.APIVersion, of.Kind, of.Namespace, of.Name}] = found{sum(h), len(objects)}
 }
 
 // digest covers all answers; "" says that nothing was asked.
@@ -100,18 +107,20 @@ func (l *lookups) digest() string {
 	if len(l.answers) == 0 {
 		return ""
 	}
-	h := sha256.New()
-	for _, of := range slices.Sorted(maps.Keys(l.answers)) {
-		part(h, of)
-		part(h, l.answers[of])
+	var lines []string
+	for of, found := range l.answers {
+		text, _ := json.Marshal([]string{of.APIVersion, of.Kind, of.Namespace, of.Name, found.digest})
+		lines = append(lines, string(text))
 	}
-	return sum(h)
+	slices.Sort(lines)
+	return textDigest(strings.Join(lines, "\n"))
 }
 
 // asBefore says whether a release that an earlier version has made, which kept no digest of what was looked up, has
 // chart and values of today, and its chart renders to something else each time: then nobody knows of a change.
 func (r *reconcile) asBefore() (bool, error) {
 	was := r.last.Labels
+	r.follow(r.rendered, was[LabelManifest] == r.want.Manifest)
 	if was[LabelInputs] != inputsLookup || was[LabelChart] != r.want.Chart || was[LabelManifest] == r.want.Manifest || r.want.Lookups == "" {
 		return false, nil
 	}

@@ -286,9 +286,8 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	return r.m.renderAs(r.ctx, r.t, caps, true, r.last.Number+1)
 }
 
-// settle notes what an upgrade would render now. For most charts that is what was
-// just installed; one that looks things up, or that renders an upgrade in another
-// way, would else get a second revision for nothing.
+// settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks things
+// up, or that renders an upgrade in another way, would else get a second revision for nothing.
 func (r *reconcile) settle() {
 	if r.want.Lookups == "" && !r.facts.branches {
 		return
@@ -302,6 +301,7 @@ func (r *reconcile) settle() {
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}
+	r.follow(again, again.digest == before.Manifest)
 	r.want.Manifest, r.want.Lookups = again.digest, cmp.Or(again.lookups, before.Lookups)
 	if again.digest != before.Manifest || before.Lookups == "" && r.want.Lookups != "" {
 		if err := r.noteNew(); err != nil {

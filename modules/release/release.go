@@ -101,6 +101,8 @@ type Manager struct {
 	claims sync.Map // Ref → claims
 	// questions are those of charts about the API server, see [Manager.ask].
 	questions sync.Map // Ref → question
+	// followed is what charts have looked up, see [reconcile.follow].
+	followed sync.Map // Ref → *followed
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -173,7 +175,7 @@ func (m *Manager) Begin() {
 
 // remembered is what is known of each release, by its Ref.
 func (m *Manager) remembered() []*sync.Map {
-	return []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims, &m.questions}
+	return []*sync.Map{&m.facts, &m.current, &m.kindless, &m.claims, &m.questions, &m.followed}
 }
 
 // Ref names a release and the module it belongs to.

@@ -271,9 +271,17 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 	if n := f.writes.Load() - writes; n != 0 || f.configMap("web")["password"] != first {
 		t.Errorf("%d writes in a steady state", n)
 	}
+	if got := f.RecheckLookups(t.Context()); len(got) > 0 {
+		t.Errorf("nothing has changed, and %q are told of", got)
+	}
 	patch := []byte(`{"data":{"password":"changed by hand"}}`)
 	if _, err := f.kube.CoreV1().ConfigMaps(f.apps).Patch(t.Context(), "web", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"web"}, nil} {
+		if got := f.RecheckLookups(t.Context()); !slices.Equal(got, want) {
+			t.Errorf("what was looked up changed: %q are told of, want %q", got, want)
+		}
 	}
 	if res := f.reconcile(f.target(nil, template)); res.Action != ActionUpgraded || res.Revision != 2 {
 		t.Errorf("what was looked up changed: %+v", res)

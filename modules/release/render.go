@@ -131,8 +131,9 @@ type rendering struct {
 	notes   string
 	objects []object
 	digest  string
-	// lookups is the digest of what was looked up; "" where nothing was.
+	// lookups is the digest of what was looked up; "" where nothing was. Answers are what it was.
 	lookups string
+	answers map[lookup]found
 	// lookedUp are the objects that templates have read.
 	lookedUp []map[string]any
 	// warnings are about objects that are applied in another way than the chart has it.
@@ -196,7 +197,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: manifestDigest(out.Files),
-		lookups: lookups.digest(), lookedUp: read.lookedUp, warnings: warnings,
+		lookups: lookups.digest(), answers: lookups.answers, lookedUp: read.lookedUp, warnings: warnings,
 	}, nil
 }
 
@@ -254,10 +255,9 @@ type lookups struct {
 	instance effect.Instance
 	kindless atomic.Bool // a kind that they ask for is not served
 
-	mu   sync.Mutex
-	seen []map[string]any
-	// answers are digests, by what was asked for.
-	answers map[string]string
+	mu      sync.Mutex
+	seen    []map[string]any
+	answers map[lookup]found
 }
 
 // saw notes an object that a template reads.

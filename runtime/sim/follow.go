@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -60,25 +61,36 @@ func (w *World) look() (changed bool) {
 	return w.lookForKinds() || w.lookForDrift() || changed
 }
 
-// lookForKinds has the releases looked at again whose charts asked for kinds that have come or gone.
+// lookForKinds has the releases looked at again whose charts asked for kinds that have come or gone, or looked up what
+// has changed.
 func (w *World) lookForKinds() bool {
-	version := ""
-	for _, of := range []string{"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService"} {
-		apiVersion, kind, _ := strings.Cut(of, " ")
-		version += w.store.VersionOf(schema.FromAPIVersionAndKind(apiVersion, kind)) + " "
+	var modules []string
+	version := w.versionsOf(
+		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	if version != w.answered[0] && w.releases.Asks() {
+		w.client.Refresh()
+		var all bool
+		if modules, all = w.releases.Recheck(); all { // else the next look asks again
+			w.answered[0] = version
+		}
 	}
-	if version == w.kindsVersion || !w.releases.Asks() {
-		return false
-	}
-	w.client.Refresh()
-	modules, all := w.releases.Recheck()
-	if all { // else the next look asks again
-		w.kindsVersion = version
+	if version = w.versionsOf(w.releases.LookedUp()...); version != w.answered[1] {
+		w.answered[1] = version
+		modules = append(modules, w.releases.RecheckLookups(context.Background())...)
 	}
 	for _, module := range modules {
 		w.handle(engine.Reconcile{Module: module})
 	}
 	return len(modules) > 0
+}
+
+// versionsOf is something that differs when objects of these kinds have changed.
+func (w *World) versionsOf(kinds ...schema.GroupVersionKind) (version string) {
+	for _, k := range kinds {
+		version += k.String() + " " + w.store.VersionOf(k) + "\n"
+	}
+	return version
 }
 
 // observe has the watches know whose write they find.

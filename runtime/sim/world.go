@@ -117,19 +117,19 @@ type World struct {
 	config   *engine.Config // as the engine was told last
 	// configVersion is the state of the cluster in which it was read last.
 	configVersion string
-	// kindsVersion is that of the definitions of kinds, as the releases were told last.
-	kindsVersion string
-	objects      map[string]modules.Object // those of Module, of any instance
-	answers      map[uint64]engine.Respond
-	reviews      map[string]*engine.Review // by hook
-	asked        uint64
-	chaos        *chaos           // with a seed
-	moving       *workloads.Mover // nil: workloads stay as they are
-	requests     *counted
-	families     map[string]engine.RunHook // the last run of each controller about each parent
-	filled       map[string][]string       // keys of data that controllers make with Secrets, by the Secret's name
-	asking       bool                      // what is asked now is no run: nobody hears of it
-	ran          func(hook, key string, ctx starlark.Value)
+	// answered are the states of the cluster in which charts were last: what it serves, and what was looked up.
+	answered [2]string
+	objects  map[string]modules.Object // those of Module, of any instance
+	answers  map[uint64]engine.Respond
+	reviews  map[string]*engine.Review // by hook
+	asked    uint64
+	chaos    *chaos           // with a seed
+	moving   *workloads.Mover // nil: workloads stay as they are
+	requests *counted
+	families map[string]engine.RunHook // the last run of each controller about each parent
+	filled   map[string][]string       // keys of data that controllers make with Secrets, by the Secret's name
+	asking   bool                      // what is asked now is no run: nobody hears of it
+	ran      func(hook, key string, ctx starlark.Value)
 	// stale are the kinds that the next process lists from the past, with the version; past
 	// are those of this one.
 	stale, past map[string]string
@@ -234,7 +234,7 @@ func (w *World) Begin(ctx context.Context) error {
 	own := effect.Instance{Namespace: w.o.Namespace, Name: w.o.Name}
 	instance := own.Label()
 	w.watches, w.pending, w.wakeAt, w.config = map[string]*follower{}, nil, time.Time{}, nil
-	w.configVersion, w.kindsVersion = "", ""
+	w.configVersion, w.answered = "", [2]string{}
 	w.past, w.stale = w.stale, nil
 	w.families = map[string]engine.RunHook{}
 	w.answers, w.reviews = map[uint64]engine.Respond{}, map[string]*engine.Review{}

@@ -6,8 +6,8 @@ import "testing"
 // happens, and no others are.
 func TestChartsThatAsk(t *testing.T) { testTree(t, "testdata/asks", 10) }
 
-// A chart that looks things up and makes random values has a new revision when the answers change, or its values, and
-// not when Starling starts anew.
+// A chart that looks things up is rendered again when the answers change. One that makes random values, too, has a new
+// revision when that is found, or its values change, and not when Starling starts anew.
 func TestChartsThatLookUp(t *testing.T) { testTree(t, "testdata/lookups", 0) }
 
 // As with Helm, a chart that looks at its values as a whole sees no global where there is none.
