@@ -127,6 +127,9 @@ func replaced(m map[string]any, at []string, change func([]any) ([]any, bool)) (
 
 // one makes one element of those of one key.
 func (k *keyedLists) one(list []any, path string, keys []string, same func([]any, []int) joined) (_ []any, changed bool) {
+	if len(list) < 2 {
+		return list, false
+	}
 	places := make(map[string][]int, len(list))
 	twice := false
 	for i, element := range list {
