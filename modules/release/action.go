@@ -314,10 +314,10 @@ func (s *session) upgrade(t Target, ch *chart.Chart, values map[string]any, w wa
 
 // uninstall removes the release and its history. An uninstall that is cut off
 // stays "uninstalling" and is begun again.
-func (s *session) uninstall(wait bool, timeout time.Duration) error {
+func (s *session) uninstall(wait, hookless bool, timeout time.Duration) error {
 	return s.run(func() error {
 		act := action.NewUninstall(s.cfg)
-		act.Wait, act.Timeout = wait, timeout
+		act.Wait, act.DisableHooks, act.Timeout = wait, hookless, timeout
 		// Not with IgnoreNotFound: Helm then takes every error of reading the
 		// release for one that is not there.
 		if _, err := act.Run(s.ref.Name); !errors.Is(err, driver.ErrReleaseNotFound) {

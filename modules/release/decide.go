@@ -63,6 +63,8 @@ type revision struct {
 	// Also are older revisions that are deployed by their labels, too: a write of Helm's that was to supersede them
 	// has failed.
 	Also []int
+	// Whole: an uninstall has begun, and has deleted nothing.
+	Whole bool
 	// UID is that of the Secret, Made is when that was made.
 	UID  string
 	Made time.Time
@@ -133,6 +135,9 @@ func decide(last revision, w want) (step, string) {
 	}
 	switch last.Status {
 	case helmrelease.StatusUninstalling:
+		if last.Whole {
+			return stepRecover, "its uninstall has deleted nothing yet"
+		}
 		return stepFinishUninstall, "an uninstall was cut off"
 	case helmrelease.StatusUninstalled:
 		return rendered(w, stepReplace, "uninstalled with its history kept")

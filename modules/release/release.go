@@ -97,6 +97,8 @@ type Manager struct {
 	current sync.Map // Ref → deployed
 	// kindless are the releases whose repair has met a kind that is not served.
 	kindless sync.Map // Ref → nothing
+	// hookless are the modules whose next uninstall runs no hooks of the chart, see [Manager.SkipHooks].
+	hookless sync.Map // Ref of the module alone → nothing
 	// claims are the objects that releases wait for, see [Manager.claim].
 	claims sync.Map // Ref → claims
 	// questions are those of charts about the API server, see [Manager.ask].

@@ -120,8 +120,12 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 		}
 		return nil
 	case helmrelease.StatusFailed, helmrelease.StatusSuperseded,
-		helmrelease.StatusUninstalled, helmrelease.StatusUninstalling:
+		helmrelease.StatusUninstalled:
 		return nil
+	case helmrelease.StatusUninstalling:
+		if !m.whole(ctx, ref) {
+			return nil
+		}
 	}
 	return m.mark(ctx, ref, last.Number, helmrelease.StatusFailed, why)
 }

@@ -45,3 +45,11 @@ type ConfigChange struct {
 	Create bool `json:"create,omitempty"`
 	Object bool `json:"object,omitempty"`
 }
+
+const (
+	// ReconcileAnnotation of a Module object has the module looked at now, whatever its value; it is taken off as that
+	// begins.
+	ReconcileAnnotation = "starling.dev/reconcile"
+	// WithoutHooks is its value that has an uninstall which has failed skip the hooks of the chart.
+	WithoutHooks = "uninstall-without-hooks"
+)

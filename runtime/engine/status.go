@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	}
 	switch {
 	case v.Do == verdicts.Uninstall && p.Err() != "" && !p.Uninstalling():
-		return status.ModuleFailed, "uninstall: " + p.Err()
+		return status.ModuleFailed, fmt.Sprintf("uninstall: %s (try %d)", p.Err(), p.Tries())
 	case v.Do == verdicts.GiveBack && p.Err() != "":
 		return status.ModuleFailed, "its release is not given back: " + p.Err()
 	case v.Do.Goes(), m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does

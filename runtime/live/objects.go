@@ -21,7 +21,12 @@ func (d *Driver) openObjects(own effect.Instance) {
 		Instance: own, Client: d.o.Client, Define: d.defineObjects, Objects: d.user.known,
 		Facts:     d.objectFacts,
 		Elsewhere: func(module string) bool { return d.generation.Load().Elsewhere[module] },
-		Reconcile: func(module string) { d.inbox.put(engine.Reconcile{Module: module}) },
+		Reconcile: func(module, how string) {
+			if how == effect.WithoutHooks {
+				d.releases.SkipHooks(module)
+			}
+			d.inbox.put(engine.Reconcile{Module: module})
+		},
 		Event: func(about effect.Ref, e effect.Event) {
 			d.event(func(context.Context) (effect.Ref, string) { return about, e.UID }, e)
 		},

@@ -36,8 +36,8 @@ type Options struct {
 	// Elsewhere says whether another instance may have a module of the tree, because it is not one of
 	// this instance.
 	Elsewhere func(module string) bool
-	// Reconcile has a module looked at now. It does not wait.
-	Reconcile func(module string)
+	// Reconcile has a module looked at now; how is the value of the annotation. It does not wait.
+	Reconcile func(module, how string)
 	// Event makes an Event about the object of a module. It does not wait.
 	Event func(about effect.Ref, e effect.Event)
 	Log   zerolog.Logger
@@ -277,8 +277,8 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 		if _, err := write(effect.Write{Kind: effect.WritePatch, Patch: &effect.Patch{Type: effect.PatchMerge, Body: s.patch}}); err != nil {
 			return err
 		}
-		if s.reconcile { // once a round at most; who asks from now on is heard in the next one
-			m.o.Reconcile(s.module)
+		if s.reconcile != "" { // once a round at most; who asks from now on is heard in the next one
+			m.o.Reconcile(s.module, s.reconcile)
 		}
 	}
 	if s.delete != nil {

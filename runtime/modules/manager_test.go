@@ -56,7 +56,7 @@ func (s *server) manager(client Writer, log *strings.Builder) *Manager {
 			return s.facts, s.ready, s.stays, true
 		},
 		Elsewhere: func(string) bool { return false },
-		Reconcile: func(module string) { s.looks = append(s.looks, module) },
+		Reconcile: func(module, _ string) { s.looks = append(s.looks, module) },
 		Event:     func(about effect.Ref, e effect.Event) { s.events = append(s.events, about.Name+" "+e.Reason) },
 		Log:       zerolog.New(log),
 	})

@@ -17,9 +17,8 @@ const (
 	// APIVersion and Kind are those of Module objects.
 	APIVersion = effect.ModuleAPIVersion
 	Kind       = effect.ModuleKind
-	// ReconcileAnnotation has the module looked at now, whatever its value; it is taken off as that
-	// begins.
-	ReconcileAnnotation = "starling.dev/reconcile"
+	// ReconcileAnnotation is [effect.ReconcileAnnotation].
+	ReconcileAnnotation = effect.ReconcileAnnotation
 )
 
 // Object is a Module object, as far as it is watched. Spec and Status are JSON texts with sorted

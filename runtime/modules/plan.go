@@ -46,8 +46,8 @@ type step struct {
 	create map[string]any // the spec of an object that is not there; nil without create
 	isNew  bool
 	patch  map[string]any // a merge patch of the metadata; nil: none
-	// reconcile: the patch takes off what asks for another look at the module.
-	reconcile bool
+	// reconcile is what asks for another look at the module, which the patch takes off.
+	reconcile string
 	delete    *effect.Unchanged // the object, whose module is gone; nil: it stays
 	status    *Status           // nil: it is as it should be
 	uid       string            // of the object, for Events
@@ -100,7 +100,7 @@ func (w *world) ofModule(module string, e *entry) (s step, soon bool) {
 	case !there:
 		s.isNew, s.create = true, f.Spec
 	case o.Label != w.instance.Label() || o.Reconcile != "":
-		s.patch, s.reconcile = metadataPatch(w.instance, o), o.Reconcile != ""
+		s.patch, s.reconcile = metadataPatch(w.instance, o), o.Reconcile
 	}
 	if there && !ours {
 		return s, true // it is, once it has the label

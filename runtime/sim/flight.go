@@ -19,7 +19,7 @@ type flight struct {
 	began  time.Time
 	cancel context.CancelCauseFunc
 	turn   chan struct{} // it may go on
-	parked chan struct{} // it waits
+	awaits chan struct{} // it waits
 	done   chan engine.Input
 	// until a time, or until the cluster has another version, there is nothing to do for it.
 	until   time.Time
@@ -35,7 +35,7 @@ func (w *World) fly(ctx context.Context, a engine.Action, work func(ctx context.
 	if w.moving == nil {
 		return work(ctx)
 	}
-	f := &flight{actor: actor(a), began: w.now, turn: make(chan struct{}), parked: make(chan struct{}), done: make(chan engine.Input)}
+	f := &flight{actor: actor(a), began: w.now, turn: make(chan struct{}), awaits: make(chan struct{}), done: make(chan engine.Input)}
 	ctx, f.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), flightKey{}, f))
 	go func() { f.done <- work(ctx) }()
 	return w.watchOver(f)
@@ -47,7 +47,7 @@ func (w *World) watchOver(f *flight) engine.Input {
 	case in := <-f.done:
 		f.cancel(nil)
 		return in
-	case <-f.parked:
+	case <-f.awaits:
 		w.flights = append(w.flights, f)
 		return nil
 	}
@@ -68,7 +68,7 @@ func (w *World) hold(ctx context.Context, timeout error, within time.Duration, l
 			break
 		}
 		f.version = w.store.Version()
-		f.parked <- struct{}{}
+		f.awaits <- struct{}{}
 		<-f.turn
 	}
 	return context.Cause(ctx)

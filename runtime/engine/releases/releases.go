@@ -84,6 +84,9 @@ func (p *Pass) Revision() int { return p.revision }
 // Err says why Helm's last work has failed, or "".
 func (p *Pass) Err() string { return p.retry.Err }
 
+// Tries is how often it has failed in a row.
+func (p *Pass) Tries() int { return p.retry.Attempt }
+
 // Awaits says what Helm's last work has awaited, or "".
 func (p *Pass) Awaits() lane.Awaited { return p.retry.Awaits }
 

@@ -1,0 +1,111 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// Uninstall removes the release and its history, then its record. done says that
+// nothing of the release is left; a release that is not there is no error. Only
+// releases of this instance and module are touched: for any other the error says
+// whose it is. timeout 0 means 10 minutes.
+func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, leave, err := m.enter(ctx, timeout)
+	if err != nil {
+		return false, err
+	}
+	defer leave(&err)
+	defer m.glances.forget(ref)
+	last, err := m.latest(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	if last.Number > 0 {
+		if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
+			return false, errForeign(ref, who)
+		}
+		// Helm deletes what the last revision holds.
+		left, err := m.left(ctx, ref, last)
+		if err != nil {
+			return false, err
+		}
+		if err := m.records.set(ctx, record{Ref: ref, Left: left}); err != nil {
+			return false, err
+		}
+		if err := m.uninstall(ctx, ref, last, false, timeout); err != nil {
+			return false, err
+		}
+	}
+	if err := m.sweep(ctx, ref); err != nil {
+		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
+	}
+	for _, of := range m.remembered() {
+		of.Delete(ref)
+	}
+	return true, m.records.remove(ctx, ref)
+}
+
+func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
+	// Helm goes on when it cannot note that the uninstall has begun. Without its
+	// digests a revision of which objects are gone never passes for an unchanged one.
+	rec, err := m.records.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if rec.Digests != nil {
+		rec.Digests = nil
+		if err := m.records.set(ctx, rec); err != nil {
+			return err
+		}
+	}
+	if last.Labels[LabelInputs] != "" || last.Labels[LabelManifest] != "" {
+		if err := m.unlabel(ctx, ref, last.Number); err != nil {
+			return err
+		}
+	}
+	s, err := m.open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
+	if err := s.uninstall(wait, skip && last.Status == helmrelease.StatusUninstalling, timeout); err != nil {
+		return m.kept(ctx, ref, err)
+	}
+	// Helm leaves out revisions that it cannot read, and the objects that only they name.
+	left, err := m.latest(ctx, ref)
+	if err == nil && left.Number > 0 {
+		err = fmt.Errorf("uninstalling %s: revision %d cannot be read; delete what it has made, then the Secret %s in namespace %s",
+			ref, left.Number, secretName(ref.Name, left.Number), ref.Namespace)
+	}
+	return err
+}
+
+// whole says whether a release is uninstalling of which nothing is deleted yet: a pre-delete hook has not succeeded.
+func (m *Manager) whole(ctx context.Context, ref Ref) bool {
+	rel, err := m.Last(ctx, ref.Namespace, ref.Name)
+	return err == nil && rel != nil && rel.Info != nil && rel.Info.Status == helmrelease.StatusUninstalling && slices.ContainsFunc(rel.Hooks, func(h *helmrelease.Hook) bool {
+		return slices.Contains(h.Events, helmrelease.HookPreDelete) && h.LastRun.Phase != helmrelease.HookPhaseSucceeded
+	})
+}
+
+// SkipHooks has the next try of an uninstall that has failed once run no hooks of the chart. A module that is on again
+// forgets it.
+func (m *Manager) SkipHooks(module string) { m.hookless.Store(Ref{Module: module}, nil) }
+
+// kept is the error of an uninstall with what its reader can do.
+func (m *Manager) kept(ctx context.Context, ref Ref, err error) error {
+	if !m.whole(context.WithoutCancel(ctx), ref) {
+		return fmt.Errorf("uninstalling %s: %w", ref, err)
+	}
+	return fmt.Errorf("uninstalling %s, by a pre-delete hook of its chart: %w; its objects stay: switch the module on again, mend what keeps the hook, or have it skipped by: kubectl annotate module %s %s=%s",
+		ref, err, ref.Module, effect.ReconcileAnnotation, effect.WithoutHooks)
+}
