@@ -112,7 +112,7 @@ spec:
 }
 
 var slowRole = least{Releases: map[string][]rbacv1.PolicyRule{"$NS": {
-	renders("apps", "deployments"), renders("", "configmaps"), allow("apps", "replicasets", "list"), allow("", "pods", "list"),
+	renders("apps", "deployments"), renders("", "configmaps"), allow("", "pods", "list"),
 }}}
 
 // waitPending waits until the release hangs in its first install.

@@ -24,8 +24,6 @@ import (
 //	secrets                       get, list, create, update, patch, delete: Helm's storage;
 //	                              patch takes the digests off before an uninstall
 //	what the chart renders        get, list, watch, create, patch, delete on each kind
-//	                              (with module(wait=True) also list of pods and replicasets;
-//	                              for charts with hooks also watch of the hooks' kinds)
 //	namespaces                    get and create for one that is made when missing; none
 //	                              where it is there already
 //

@@ -39,7 +39,7 @@ type latecomers struct {
 func newLatecomers(t *testing.T, n int) *latecomers {
 	t.Helper()
 	l := &latecomers{world: newWorld(t, setting{replicas: n, tree: late("web")}), killer: &proxy.Killer{
-		Counts: func(path string) bool { return strings.HasSuffix(path, "/configmaps") },
+		Counts: func(path string) bool { return strings.HasSuffix(path, "/configmaps/extra") },
 	}}
 	first := l.replicas[0]
 	l.proxy.Inject(l.killer.Fault(func() { first.Kill() }))

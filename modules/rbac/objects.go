@@ -16,7 +16,6 @@ import (
 const (
 	rbacGroup      = "rbac.authorization.k8s.io"
 	annotationHook = "helm.sh/hook"
-	annotationLogs = "helm.sh/hook-output-log-policy"
 )
 
 // release needs what Helm does whatever the chart holds.
@@ -59,22 +58,8 @@ func (b *builder) object(c *chart, o object, all []*chart) {
 	}
 	why := []string{"chart of " + c.module.Name}
 	b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"get", "create", "patch", "delete"}, Why: why})
-	watched := hooks[0] == "" && c.module.Decl.Drift != builtins.DriftIgnore
-	if watched || hooks[0] != "" && (o.Kind == "Job" || o.Kind == "Pod") { // changes of others are, and how hooks of Helm end
+	if hooks[0] == "" && c.module.Decl.Drift != builtins.DriftIgnore { // changes of others are watched
 		b.add(namespace, Rule{Group: r.group, Resource: r.plural, Verbs: []string{"list", "watch"}, Why: why})
-	}
-	if hooks[0] != "" && o.Metadata.Annotations[annotationLogs] != "" {
-		b.add(namespace, Rule{Resource: "pods", Verbs: []string{"list"}, Why: why})
-		b.add(namespace, Rule{Resource: "pods/log", Verbs: []string{"get"}, Why: why})
-	}
-	if c.module.Decl.Wait && hooks[0] == "" {
-		why := []string{"wait = True of " + c.module.Name}
-		switch o.Kind {
-		case "Deployment":
-			b.add(namespace, Rule{Group: "apps", Resource: "replicasets", Verbs: []string{"list"}, Why: why})
-		case "ReplicaSet", "ReplicationController":
-			b.add(namespace, Rule{Resource: "pods", Verbs: []string{"list"}, Why: why})
-		}
 	}
 	if r.group == rbacGroup {
 		b.escalation(c, o, all)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,16 +75,14 @@ func missingInstalls(t Target, objects []object) (lines []string, wrong []Missin
 	return lines, wrong
 }
 
-// limitList is limit for what Helm is about to send: the last word.
-func (m *Manager) limitList(t Target, list kube.ResourceList) error {
+// limitList is limit for what is about to be sent: the last word.
+func (m *Manager) limitList(t Target, list []stored) error {
 	var objects []object
-	for _, info := range list {
-		version, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
-		o := object{APIVersion: version, Kind: kind, Namespace: info.Namespace, Name: info.Name}
-		if u, ok := info.Object.(*unstructured.Unstructured); ok {
-			o.token = effect.HoldsToken(version, kind, u.Object)
-		}
-		objects = append(objects, o)
+	for _, s := range list {
+		objects = append(objects, object{
+			APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name,
+			token: effect.HoldsToken(s.key.APIVersion, s.key.Kind, s.obj.Object),
+		})
 	}
 	return m.limit(t, objects)
 }

@@ -229,7 +229,7 @@ func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) 
 	if strings.HasPrefix(seen, `"`) {
 		r.Header.Set("If-None-Match", seen)
 	}
-	resp, err := m.base.RoundTrip(r)
+	resp, err := m.http.Do(r)
 	if err != nil {
 		return "", err
 	}

@@ -26,6 +26,16 @@ func (b boundSecrets) Update(_ context.Context, s *corev1.Secret, o metav1.Updat
 	return b.SecretInterface.Update(b.ctx, s, o)
 }
 
+// Create makes one Secret.
+func (b boundSecrets) Create(_ context.Context, s *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
+	return b.SecretInterface.Create(b.ctx, s, o)
+}
+
+// Delete deletes one Secret.
+func (b boundSecrets) Delete(_ context.Context, name string, o metav1.DeleteOptions) error {
+	return b.SecretInterface.Delete(b.ctx, name, o)
+}
+
 // revisionSecrets notes the uids of Secrets that are read or written through it: Helm's storage
 // driver does not return them.
 type revisionSecrets struct {

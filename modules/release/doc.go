@@ -1,5 +1,5 @@
 // Package release makes the Helm release of each module follow its chart and values: it
-// installs, upgrades and uninstalls in this process, through helm.sh/helm/v3.
+// installs, upgrades and uninstalls in this process.
 //
 // The way of one [Manager.Reconcile]:
 //
@@ -9,11 +9,13 @@
 //  3. unchanged inputs end it there, without a render;
 //  4. otherwise the chart is rendered; an unchanged manifest ends it with new
 //     digests in the record of the release and no new revision;
-//  5. otherwise Helm acts, behind a fence that cuts it off from the API server
-//     when its time is over.
+//  5. otherwise a life (life.go) makes a revision: its record, pending, then the chart's
+//     hooks, its objects by server-side apply, and the record, deployed;
+//  6. the objects that the release holds no more are deleted.
 //
 // Releases are ordinary Helm releases: `helm list` shows them, `helm rollback`
-// works on them. Two digests and the owner stand on them as labels.
+// works on them. Two digests and the owner stand on them as labels. Helm's library loads and
+// renders charts, and keeps the records; it writes no object.
 //
 // A Manager acts only while its process holds the Lease of the instance: it
 // takes over releases that are pending, because nobody else can be working on

@@ -39,9 +39,6 @@ var (
 	quotedText = regexp.MustCompile(`(cannot parse template|function execution for) "(?:[^"\\]|\\.)*"`)
 	nothing    = regexp.MustCompile(`nil pointer evaluating interface \{\}\.(\w+)`)
 	yamlError  = regexp.MustCompile(`YAML parse error on (\S+): (?:error converting YAML to JSON: )?(?:yaml: )?`)
-	noKind     = regexp.MustCompile(`resource mapping not found for name: "([^"]*)" namespace: "[^"]*" from "[^"]*": no matches for kind "([^"]+)" in version "([^"]+)"(?:[;\s]*ensure CRDs are installed first)?`)
-	taken      = regexp.MustCompile(`(\S+ "[^"]+") in namespace "([^"]*)" exists and cannot be imported into the current release: invalid ownership metadata; ([^\n]*)`)
-	takenBy    = regexp.MustCompile(`key "meta.helm.sh/release-name(?:space)?" must equal "[^"]*": current value is "([^"]*)"`)
 	invalid    = regexp.MustCompile(`(Invalid value|Duplicate value|Unsupported value): (?:"((?:[^"\\]|\\.)*)"|(\{.*\}|\[.*\]|[\w.]+\{.*\})|([^\s:]+))`)
 	notLike    = regexp.MustCompile(`'[^']*' (does not match|is not valid|must be)`)
 	schemaHead = regexp.MustCompile(`values don't meet the specifications of the schema\(s\) in the following chart\(s\):\s*`)
@@ -64,8 +61,6 @@ func tidy(text string) string {
 	text = tidyTemplate(text)
 	text = located.ReplaceAllString(text, "$1: ")
 	text = yamlError.ReplaceAllString(text, "$1: not YAML once rendered: ")
-	text = noKind.ReplaceAllString(text, `$2 "$1": the cluster does not serve kind $2 of $3; its CustomResourceDefinition belongs into crds/ of a module that comes before`)
-	text = taken.ReplaceAllStringFunc(text, tidyTaken)
 	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
 	text = templateHints(text)
 	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
@@ -130,28 +125,6 @@ func tidyTemplate(text string) string {
 	return out
 }
 
-// noRelease is whose an object is that no release has made.
-const noRelease = "no helm release"
-
-func tidyTaken(text string) string {
-	part := taken.FindStringSubmatch(text)
-	what, whose := part[1]+" in namespace "+part[2], noRelease
-	if part[2] == "" {
-		what = part[1]
-	}
-	if by := takenBy.FindStringSubmatch(part[3]); by != nil {
-		whose = "the helm release " + by[1]
-		if strings.Contains(by[0], "namespace") {
-			whose = "a release of the same name in namespace " + by[1]
-		}
-	}
-	out := what + " is there already and belongs to " + whose + ": delete or rename one of the two"
-	if whose == noRelease {
-		out += ", or have the release take it over with module(adopt = True)"
-	}
-	return out
-}
-
 // tidyInvalid shows short plain values only.
 func tidyInvalid(text string) string {
 	part := invalid.FindStringSubmatch(text)
@@ -188,3 +161,6 @@ func listLine(text string) string {
 	}
 	return strings.ReplaceAll(message.List(strings.Join(parts, "\n")), ":; ", ": ")
 }
+
+// line cuts a text to a length at which no manifest fits.
+func line(text string) string { return message.Cut(message.Line(text), 300) }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// servedInstead says, where Helm's error names a kind of Kubernetes itself that the cluster does not serve, of which
-// API version it does: nobody can bring a definition of such a kind.
-func (m *Manager) servedInstead(text string) string {
-	return noKind.ReplaceAllStringFunc(text, func(all string) string {
-		found := noKind.FindStringSubmatch(all)
-		name, kind, apiVersion := found[1], found[2], found[3]
-		caps, err := m.capabilities()
-		if err != nil {
-			return all
+// kindMissing says that a release holds an object of a kind that the cluster does not serve.
+type kindMissing struct {
+	object
+	m *Manager
+}
+
+// Error says what to do. Nobody can bring a definition of a kind of Kubernetes itself.
+func (e *kindMissing) Error() string {
+	text := fmt.Sprintf("%s %q: the cluster does not serve kind %[1]s of %[3]s", e.Kind, e.Name, e.APIVersion)
+	if caps, err := e.m.capabilities(); err == nil {
+		if instead := versionOf(caps.APIVersions, e.APIVersion, e.Kind); instead != "" {
+			return text + " (write apiVersion: " + instead + ")"
 		}
-		if instead := versionOf(caps.APIVersions, apiVersion, kind); instead != "" {
-			return fmt.Sprintf("%s %q: the cluster does not serve kind %[1]s of %[3]s (write apiVersion: %[4]s)", kind, name, apiVersion, instead)
-		}
-		return all
-	})
+	}
+	return text + "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
 }
 
 // versionOf is the API version of which a kind is served, as "apps/v1/Deployment": of the same group, or, of the groups

@@ -1,13 +1,13 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Helm forgets two kinds of objects: those that an upgrade could not delete, for it takes
-// that as done, and those of a revision that failed, when the next one no longer holds
-// them. Here they are called leftovers. They stand in the release's record until they are
-// gone, so a restart forgets none, and a release with leftovers is not done.
+// Leftovers are objects that the next revision of a release no longer holds: those of the revision before it, and of
+// revisions that failed since. They stand in the release's record before the next one is made and until they are gone, so
+// a restart forgets none, and a release with leftovers is not done.
 
 // left reads the leftovers that are recorded and, when the last revision is not deployed,
 // adds what the revisions since the last good one hold.
@@ -77,16 +76,6 @@ func (m *Manager) placed(list []object) []object {
 	return list
 }
 
-// remember adds to the leftovers of a release.
-func (m *Manager) remember(ctx context.Context, ref Ref, more []object) error {
-	rec, err := m.records.get(ctx, ref)
-	if err != nil {
-		return err
-	}
-	rec.Left = merge(ref.Namespace, rec.Left, more)
-	return m.records.set(ctx, rec)
-}
-
 // sweep deletes the leftovers of a release and records which are still there. The error
 // says which, and why.
 func (m *Manager) sweep(ctx context.Context, ref Ref) error {
@@ -96,7 +85,7 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 	}
 	var still []object
 	var why string
-	for _, o := range rec.Left {
+	for _, o := range slices.Backward(rec.Left) {
 		if err := m.remove(ctx, ref, o); err != nil {
 			still = append(still, o)
 			if why == "" {
@@ -105,6 +94,7 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 		}
 	}
 	if len(still) < len(rec.Left) {
+		slices.Reverse(still)
 		rec.Left = still
 		if err := m.records.set(ctx, rec); err != nil {
 			return err
@@ -123,34 +113,14 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 
 // remove deletes one object, if it is there and belongs to the release.
 func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
-	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	mapping, _, err := m.mapping(o.groupKind().WithVersion(o.version()))
 	if meta.IsNoMatchError(err) {
 		return m.unserved(ctx, o)
 	}
 	if err != nil {
 		return err
 	}
-	namespace := ""
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if namespace = o.Namespace; namespace == "" {
-			namespace = ref.Namespace
-		}
-	}
-	client := m.meta.Resource(mapping.Resource).Namespace(namespace)
-	_, err = deleteSeen(metav1.DeletePropagationBackground, func() (at metav1.Object, gone bool, err error) {
-		live, err := client.Get(ctx, o.Name, metav1.GetOptions{})
-		switch {
-		case err != nil:
-			return nil, false, err
-		case live.DeletionTimestamp != nil, live.Annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy:
-			return nil, false, nil
-		case live.Annotations[helmName] != ref.Name, live.Annotations[helmNamespace] != ref.Namespace:
-			return nil, false, nil // somebody else has taken it over
-		case m.claimed(ref, keyOf(mapping, namespace, o.Name)):
-			return nil, false, nil // somebody else takes it over
-		}
-		return live, false, nil
-	}, func(options metav1.DeleteOptions) error { return client.Delete(ctx, o.Name, options) })
+	_, err = m.take(ctx, ref, mapping, keyOf(mapping, cmp.Or(o.Namespace, ref.Namespace), o.Name), true)
 	return err
 }
 

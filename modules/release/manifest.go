@@ -9,13 +9,12 @@ import (
 	"sort"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
 	plain "github.com/starling-operator/starling/runtime/object"
@@ -26,16 +25,13 @@ type stored struct {
 	key     Key
 	obj     *unstructured.Unstructured
 	mapping *meta.RESTMapping
+	// moved: its version is served no more, and it is read in another one.
+	moved bool
 }
 
 // String is "Deployment web in namespace apps", for people.
 func (s stored) String() string {
 	return object{Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name}.String()
-}
-
-// info is what Helm calls the object.
-func (s stored) info() *resource.Info {
-	return &resource.Info{Mapping: s.mapping, Namespace: s.key.Namespace, Name: s.key.Name, Object: s.obj}
 }
 
 // storedObjects reads the objects of the manifest of a release, in Helm's order. Those of kinds
@@ -51,7 +47,7 @@ func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserv
 		}
 		for _, u := range objects {
 			gvk := u.GroupVersionKind()
-			mapping, err := m.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+			mapping, moved, err := m.mapping(gvk)
 			if meta.IsNoMatchError(err) {
 				unserved = append(unserved, object{APIVersion: u.GetAPIVersion(), Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()})
 				continue
@@ -59,10 +55,42 @@ func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserv
 			if err != nil {
 				return nil, nil, err
 			}
-			list = append(list, stored{keyOf(mapping, cmp.Or(u.GetNamespace(), ref.Namespace), u.GetName()), m.asSent(ref, u), mapping})
+			list = append(list, stored{keyOf(mapping, cmp.Or(u.GetNamespace(), ref.Namespace), u.GetName()), m.asSent(ref, u), mapping, moved})
 		}
 	}
 	return list, unserved, nil
+}
+
+// mapping is where objects of a kind are, if need be in another version of it.
+func (m *Manager) mapping(gvk schema.GroupVersionKind) (mapping *meta.RESTMapping, moved bool, err error) {
+	mapping, err = m.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if !meta.IsNoMatchError(err) {
+		return mapping, false, err
+	}
+	if other, found := m.o.Mapper.RESTMapping(gvk.GroupKind()); found == nil {
+		return other, true, nil
+	}
+	return nil, false, err
+}
+
+// served reads the objects of a manifest before they are written: a kind that is not served is an error. One that the
+// shared mapper does not know may be younger than it.
+func (l *life) served(manifest string) ([]stored, error) {
+	for try := 1; ; try++ {
+		list, unserved, err := l.m.storedObjects(l.ref, manifest)
+		for _, s := range list {
+			if s.moved {
+				unserved = append(unserved, object{APIVersion: s.obj.GetAPIVersion(), Kind: s.key.Kind, Name: s.key.Name})
+			}
+		}
+		if err != nil || len(unserved) == 0 {
+			return list, err
+		}
+		if try == 2 {
+			return nil, &kindMissing{unserved[0], l.m}
+		}
+		l.m.ResetDiscovery()
+	}
 }
 
 // decodeDocument reads the objects of one document, those of lists too.
@@ -132,6 +160,9 @@ func Applied(obj map[string]any) map[string]any {
 func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.Object = Applied(u.Object)
 	annotations := u.GetAnnotations()
+	if annotations[helmrelease.HookAnnotation] != "" {
+		return u // Helm marks no objects of hooks
+	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -159,11 +190,3 @@ func runsOnce(u *unstructured.Unstructured) bool {
 }
 
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
-
-// infos are the objects as Helm calls them.
-func infos(list []stored) (out kube.ResourceList) {
-	for _, s := range list {
-		out = append(out, s.info())
-	}
-	return out
-}

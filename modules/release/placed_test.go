@@ -1,6 +1,7 @@
 package release
 
 import (
+	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -132,4 +133,10 @@ func TestAWaitForAnObjectEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// refusal is the answer 403 of an API server.
+func refusal(req *http.Request, why string) *http.Response {
+	body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "` + why + `"}`
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }

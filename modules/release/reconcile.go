@@ -225,17 +225,23 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err := cmp.Or(r.m.claim(r.ctx, r.t, shown.objects), r.m.keepTheirObjects(r.ctx, r.t, shown)); err != nil {
 		return false, err
 	}
-	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
+	l, err := r.m.open(r.ctx, r.t.Ref(), r.t)
 	if err != nil {
 		return false, err
 	}
-	left = without(r.t.Namespace, r.m.placed(left), r.m.placed(shown.objects))
-	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	l.mask = *newMask(r.t, r.rendered)
+	ch, err := load(r.t.Chart)
 	if err != nil {
 		return false, err
 	}
-	// Objects say of which revision they are: no write is needed before the next one.
-	if err := r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects}); err != nil {
+	p, err := l.plan(next, shown, ch, r.want, r.last)
+	if err != nil {
+		return false, inTemplate(r.t, shown, l.ended(err))
+	}
+	if err := r.rights(p, shown); err != nil {
+		return false, err
+	}
+	if err := r.leaves(p, shown); err != nil {
 		return false, err
 	}
 	if next != stepUpgrade {
@@ -243,36 +249,43 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 			return false, err
 		}
 	}
-	s, err := r.m.open(r.ctx, r.t.Ref())
-	if err != nil {
-		return false, err
-	}
-	if err := r.rights(s, next, shown); err != nil {
-		return false, err
-	}
-	s.limit(r.t)
-	s.mask = *newMask(r.t, r.rendered)
-	ch, err := load(r.t.Chart)
-	if err != nil {
-		return false, err
-	}
-	s.keeper.chart, s.keeper.literal = ch, literalChart(ch, shown)
-	if ch = s.keeper.literal; next == stepUpgrade {
-		r.last.Number, err = s.upgrade(r.t, ch, copyMap(r.t.Values), r.want)
-	} else {
-		r.last.Number, err = s.install(r.t, ch, copyMap(r.t.Values), r.want, next == stepReplace)
+	begun, err = l.make(next, p, r.last)
+	if begun {
+		r.last.Number = p.rel.Version
 	}
 	if r.rendered.definesKinds() { // a failed action may have made them too
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
-		return true, inTemplate(r.t, shown, err)
+		return begun, inTemplate(r.t, shown, err)
 	}
-	if err := r.noteObjects(s); err != nil {
+	if err := r.noteObjects(l); err != nil {
 		return true, err
 	}
 	r.settle()
 	return true, nil
+}
+
+// leaves records what the next revision holds no more.
+func (r *reconcile) leaves(p revisionPlan, shown rendering) error {
+	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
+	if err != nil {
+		return err
+	}
+	if p.before != nil {
+		had, err := objectsOf(p.before.Manifest)
+		if err != nil {
+			return fmt.Errorf("the stored manifest cannot be read: %w", err)
+		}
+		left = merge(r.t.Namespace, left, had)
+	}
+	left = without(r.t.Namespace, r.m.placed(left), r.m.placed(shown.objects))
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
+	}
+	// Objects say of which revision they are: no write is needed before the next one.
+	return r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects})
 }
 
 // shown is what was rendered, as the chart renders with the number that the revision gets.

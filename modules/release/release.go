@@ -63,6 +63,8 @@ type Options struct {
 	// Older says that another process has led with a newer module tree, and until when nothing is taken back to the one
 	// of this process; "": none has. Nil: none has.
 	Older func() string
+	// Now is the clock; nil: that of the machine.
+	Now func() time.Time
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
 	Renderer *Renderer
 	Log      zerolog.Logger
@@ -80,10 +82,10 @@ const (
 
 // Manager keeps releases. It is safe for concurrent use, one action a release
 // at a time. Its clients are client-go's, over the transport of package cluster with that one's
-// fence: Helm and its storage take no others, and each of its actions has a fence for itself.
+// fence: Helm's storage takes no others.
 type Manager struct {
 	o       Options
-	base    http.RoundTripper
+	http    *http.Client
 	host    string
 	limiter flowcontrol.RateLimiter
 	core    corev1client.CoreV1Interface
@@ -124,6 +126,9 @@ type Manager struct {
 // Config cannot be used.
 func New(o Options) (*Manager, error) {
 	o.History = cmp.Or(o.History, DefaultHistory)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	m := &Manager{o: o, asks: make(chan struct{}, 1)}
 
 	config := rest.CopyConfig(o.Config)
@@ -144,10 +149,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the connection to the API server: %w", err)
 	}
-	m.base = httpClient.Transport
-	if m.base == nil {
-		m.base = http.DefaultTransport
-	}
+	m.http = httpClient
 	if m.core, err = corev1client.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, err
 	}
@@ -347,4 +349,18 @@ func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
 	var err error
 	m.caps, m.failed, err = served(m.o.Discovery)
 	return m.caps, err
+}
+
+// validateName refuses what Helm or a label could not hold.
+func validateName(ref Ref) error {
+	if len(ref.Name) > 53 {
+		return fmt.Errorf("release name %q has %d characters; helm allows 53", ref.Name, len(ref.Name))
+	}
+	if err := chartutil.ValidateReleaseName(ref.Name); err != nil {
+		return fmt.Errorf("release name %q: use lower case letters, digits, '-' and '.'", ref.Name)
+	}
+	if ref.Namespace == "" {
+		return fmt.Errorf("release %s has no namespace", ref.Name)
+	}
+	return nil
 }

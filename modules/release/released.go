@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -133,13 +132,11 @@ type deployed struct {
 }
 
 // noteObjects notes what an action has made.
-func (r *reconcile) noteObjects(s *session) error {
+func (r *reconcile) noteObjects(s *life) error {
 	uid := s.revisions.uid(secretName(r.t.Name, r.last.Number))
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
-		s.mu.Lock()
-		r.objects = newObjects(uid, observeAll(s.sent, r.t.Ignore), r.t.Ignore)
-		s.mu.Unlock()
+		r.objects = newObjects(uid, s.seen, r.t.Ignore)
 	}
 	if err := r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects); err != nil {
 		return err
@@ -148,7 +145,7 @@ func (r *reconcile) noteObjects(s *session) error {
 }
 
 // noteUnknown keeps in the record which fields the API server has dropped: it says so once.
-func (r *reconcile) noteUnknown(s *session) error {
+func (r *reconcile) noteUnknown(s *life) error {
 	s.mu.Lock()
 	warnings := slices.Collect(maps.Keys(s.warned))
 	s.mu.Unlock()
@@ -209,19 +206,6 @@ func kindsOf(objects []Object) []Scope {
 	return slices.Compact(kinds)
 }
 
-// observeAll are objects as the API server has answered, without those that are ignored.
-func observeAll(list kube.ResourceList, ignore []owned.Ignore) []Object {
-	seen := []Object{}
-	for _, info := range list {
-		u, is := info.Object.(*unstructured.Unstructured)
-		key := keyOf(info.Mapping, info.Namespace, info.Name)
-		if paths, all := owned.Ignored(ignore, key.APIVersion, key.Kind, key.Name); is && !all {
-			seen = append(seen, observe(key, u, paths))
-		}
-	}
-	return seen
-}
-
 func observe(key Key, u *unstructured.Unstructured, ignore []owned.Path) Object {
 	o := Object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Version: u.GetResourceVersion()}
 	o.Owned, _ = owned.Of(u.GetManagedFields(), FieldManager(), ignore)
@@ -234,17 +218,6 @@ func keyOf(mapping *meta.RESTMapping, namespace, name string) Key {
 		namespace = ""
 	}
 	return Key{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
-}
-
-// ofRelease are the objects of the release among those that Helm sends, without its hooks, and how
-// they are sent. Helm's client always reads objects as unstructured.
-func ofRelease(list kube.ResourceList) (infos kube.ResourceList, objects []*unstructured.Unstructured) {
-	for _, info := range list {
-		if u, is := info.Object.(*unstructured.Unstructured); is && u.GetAnnotations()[helmrelease.HookAnnotation] == "" {
-			infos, objects = append(infos, info), append(objects, u)
-		}
-	}
-	return infos, objects
 }
 
 // label marks an object by whom it was released.

@@ -318,15 +318,17 @@ func TestAChartNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-func TestLiteralChart(t *testing.T) {
-	files := map[string]string{"web/templates/a.yaml": `a: "{{ not a template }} {{- {{/* x */}} }}"`, "web/charts/db/templates/b.yaml": "b: 1\n"}
-	ch, err := load(chartOf("web", "x: {{ .Values.none.more }}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, notes, err := renderChart(Target{Name: "web", Namespace: "apps"}, literalChart(ch, rendering{files: files, notes: "{{ n }}"}), nil, chartutil.DefaultCapabilities, false, 1)
-	if err != nil || !reflect.DeepEqual(got, files) || notes != "{{ n }}" {
-		t.Errorf("%q %q %v", got, notes, err)
+// The manifest of a revision is as Helm stores it, and hooks stand apart.
+func TestPartsOfAChart(t *testing.T) {
+	hooks, manifest, err := partsOf(rendering{files: map[string]string{
+		"web/templates/a.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"{{ not a template }}\"}\n",
+		"web/charts/db/templates/b.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n",
+		"web/templates/job.yaml":         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, annotations: {helm.sh/hook: pre-install}}\n",
+	}})
+	want := "---\n# Source: web/charts/db/templates/b.yaml\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n" +
+		"---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"{{ not a template }}\"}\n"
+	if err != nil || manifest != want || len(hooks) != 1 || hooks[0].Name != "j" {
+		t.Errorf("%q %v %v", manifest, hooks, err)
 	}
 }
 

@@ -48,6 +48,8 @@ type Repair struct {
 	// Edits are the fields of Written that others had changed, by object. One that was gone, or whose API
 	// server does not say who has written what, has none.
 	Edits map[Key][]owned.Edit
+	// Failed are the objects that could not be put right, nil if the error is about more than single objects.
+	Failed []Key
 	// Objects has Seen for the objects that were looked at. Digest is "" when these were not all.
 	Objects Objects
 	// Lost: there is no deployed revision to go by, or, with an error, a kind of the release is not
@@ -87,6 +89,7 @@ type repair struct {
 	ctx      context.Context
 	t        RepairTarget
 	manifest string
+	ran      []owned.Span // when hooks of the revision ran
 	looks    map[Key]*look
 	gone     map[Key]bool
 	out      Repair
@@ -117,12 +120,12 @@ func (r *repair) run() error {
 		}
 		return nil
 	}
-	r.manifest = rel.Manifest
+	r.manifest, r.ran = rel.Manifest, HooksRan(rel)
 	all, unserved, err := r.m.storedObjects(r.t.Ref, rel.Manifest)
 	if err != nil {
 		return err
 	}
-	if err := r.m.limitList(r.target(), infos(all)); err != nil {
+	if err := r.m.limitList(r.target(), all); err != nil {
 		return err
 	}
 	found, err := r.each(r.chosen(all))
@@ -133,6 +136,9 @@ func (r *repair) run() error {
 		r.out.Lost = true
 	}
 	r.conclude(uid, all, found)
+	if r.out.Lost || r.ctx.Err() != nil {
+		r.out.Failed = nil
+	}
 	if r.out.Lost {
 		r.m.ResetDiscovery()
 		r.m.kindless.Store(r.t.Ref, nil)
@@ -231,6 +237,9 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 		r.out.Lost = r.out.Lost || o.unserved
 		if o.waits != "" && r.out.Waits == "" {
 			r.out.Waits = o.waits
+		}
+		if o.err != nil && !o.unserved {
+			r.out.Failed = append(r.out.Failed, o.key)
 		}
 		if o.seen != nil {
 			r.out.Objects.Seen = append(r.out.Objects.Seen, *o.seen)

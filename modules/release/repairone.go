@@ -151,7 +151,9 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 			return nil, false, err
 		}
 	}
-	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(live.GetManagedFields())...)
+	fields := live.GetManagedFields()
+	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
+	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager(), r.ran)...)
 	o := yielding(s.obj.Object, s.obj, live, paths)
 	o.Was = o.Want
 	now, err := r.writer().Apply(r.ctx, client, o)

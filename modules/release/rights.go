@@ -35,16 +35,13 @@ const nowhere = "-"
 // rights refuses a revision that the API server would refuse, and names all rights that are missing: else each of them
 // would be a revision that fails. It asks for what Helm does with objects that are new or changed since the revision
 // that is deployed, by one review for each namespace, and one for each right that is missing there.
-func (r *reconcile) rights(s *session, next step, shown rendering) error {
+func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	if r.m.o.Lifeless { // a simulated API server knows no rights
 		return nil
 	}
 	deployed := map[Key]*unstructured.Unstructured{}
-	if rel, err := s.cfg.Releases.Deployed(r.t.Name); next == stepUpgrade && err == nil {
-		had, _, _ := r.m.storedObjects(r.t.Ref(), rel.Manifest)
-		for _, o := range had {
-			deployed[o.key] = o.obj
-		}
+	for _, o := range p.was {
+		deployed[o.key] = o.obj
 	}
 	asked := rightsOf{m: r.m, ctx: r.ctx, rules: map[string][]authorizationv1.ResourceRule{}, known: map[right]bool{}}
 	var made []stored
@@ -105,16 +102,13 @@ func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target)
 	case isHook && !atInstall.MatchString(hook), before != nil && reflect.DeepEqual(before.Object, o.obj.Object):
 		return
 	case isHook && (o.key.Kind == "Job" || o.key.Kind == "Pod"): // its end is waited for
-		a.need(of, "delete", "create", "list", "watch")
+		a.need(of, "delete", "create", "get")
 	case isHook:
 		a.need(of, "delete", "create")
 	case before != nil:
 		a.need(of, "get", "patch")
 	case !t.Adopt: // what is taken over may be there
 		a.need(of, "get", "create")
-	}
-	if t.Wait && o.key.Kind == "Deployment" && !isHook {
-		a.need(right{namespace: of.namespace, group: "apps", resource: "replicasets"}, "list")
 	}
 	if of.group != rbacv1.GroupName {
 		return

@@ -3,11 +3,11 @@ package release
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // tries are revisions that have failed since the last one that is deployed, the first one first.
@@ -42,7 +42,7 @@ func triesOf(list []*helmrelease.Release) (out tries) {
 
 // of is the object as those revisions had it that may have written it, whose last write was at a time: one that failed
 // before that has changed nothing.
-func (t tries) of(info *resource.Info, wrote time.Time) (out []map[string]any) {
+func (t tries) of(s stored, wrote time.Time) (out []map[string]any) {
 	for _, f := range t.failed {
 		if !t.cut && wrote.Before(f.begun.Truncate(time.Second)) { // the API server notes seconds
 			continue
@@ -50,15 +50,39 @@ func (t tries) of(info *resource.Info, wrote time.Time) (out []map[string]any) {
 		for _, doc := range releaseutil.SplitManifests(f.manifest) {
 			objects, err := decodeDocument(doc + "\n")
 			if err != nil {
-				continue // Helm would have written nothing of it
+				continue // nothing of it was written
 			}
 			for _, u := range objects {
-				if u.GroupVersionKind().GroupKind() == info.Mapping.GroupVersionKind.GroupKind() && u.GetName() == info.Name &&
-					cmp.Or(u.GetNamespace(), info.Namespace) == info.Namespace {
+				if u.GroupVersionKind().GroupKind() == s.mapping.GroupVersionKind.GroupKind() && u.GetName() == s.key.Name &&
+					cmp.Or(u.GetNamespace(), s.key.Namespace) == s.key.Namespace {
 					out = append(out, u.Object)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// tries reads the revisions that have failed since the last one that is deployed, when somebody asks first.
+func (l *life) tries(p revisionPlan) func() (tries, error) {
+	return sync.OnceValues(func() (tries, error) {
+		if p.before == nil {
+			return tries{}, nil
+		}
+		list := []*helmrelease.Release{p.before}
+		all, err := l.m.revisions(l.ctx, l.ref)
+		if err != nil {
+			return tries{}, err
+		}
+		for _, r := range all {
+			if r.Status == helmrelease.StatusFailed && r.Number != p.before.Version {
+				rel, err := l.read(r.Number)
+				if err != nil {
+					return tries{}, err
+				}
+				list = append(list, rel)
+			}
+		}
+		return triesOf(list), nil
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/starling-operator/starling/modules/release/owned"
 )
@@ -59,7 +58,7 @@ spec:
 
 // A try counts if it may have written the object: one before it may be gone from the history.
 func TestTries(t *testing.T) {
-	info := &resource.Info{Name: "web", Namespace: "apps", Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}}}
+	web := stored{key: Key{Namespace: "apps", Name: "web"}, mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}}}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 5, time.UTC)
 	rel := func(number int, status helmrelease.Status) *helmrelease.Release {
 		return &helmrelease.Release{
@@ -81,7 +80,7 @@ func TestTries(t *testing.T) {
 		"the first is gone":        {[]*helmrelease.Release{rel(1, deployed), rel(7, failed)}, 2, "[7]"},
 	} {
 		numbers := []any{}
-		for _, obj := range triesOf(tt.list).of(info, start.Add(time.Duration(tt.wrote)*time.Minute).Truncate(time.Second)) {
+		for _, obj := range triesOf(tt.list).of(web, start.Add(time.Duration(tt.wrote)*time.Minute).Truncate(time.Second)) {
 			numbers = append(numbers, obj["spec"].(map[string]any)["replicas"])
 		}
 		if got := fmt.Sprint(numbers); got != tt.want {

@@ -72,21 +72,15 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bo
 			return err
 		}
 	}
-	s, err := m.open(ctx, ref)
+	l, err := m.open(ctx, ref, Target{Timeout: timeout})
 	if err != nil {
 		return err
 	}
 	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
-	if err := s.uninstall(wait, skip && last.Status == helmrelease.StatusUninstalling, timeout); err != nil {
+	if err := l.end(last, wait, skip && last.Status == helmrelease.StatusUninstalling); err != nil {
 		return m.kept(ctx, ref, err)
 	}
-	// Helm leaves out revisions that it cannot read, and the objects that only they name.
-	left, err := m.latest(ctx, ref)
-	if err == nil && left.Number > 0 {
-		err = fmt.Errorf("uninstalling %s: revision %d cannot be read; delete what it has made, then the Secret %s in namespace %s",
-			ref, left.Number, secretName(ref.Name, left.Number), ref.Namespace)
-	}
-	return err
+	return nil
 }
 
 // whole says whether a release is uninstalling of which nothing is deleted yet: a pre-delete hook has not succeeded.

@@ -7,14 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/starling-operator/starling/runtime/kstatus"
 )
 
 // Pauses between two looks at objects that are not ready.
@@ -36,89 +33,57 @@ func OnWait(ctx context.Context, f func(action context.Context, holds int64)) co
 }
 
 // waits says that the action waits from here on.
-func (c *client) waits() {
-	if f, ok := c.ctx.Value(onWait{}).(func(context.Context, int64)); ok {
-		f(c.ctx, c.built*inMemory)
+func (l *life) waits() {
+	if f, ok := l.ctx.Value(onWait{}).(func(context.Context, int64)); ok {
+		f(l.ctx, l.holds*inMemory)
 	}
 }
 
-// Wait waits until the objects are ready by Helm's rules. The error says which
-// one is not.
-func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
-	if c.lifeless {
+// wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says which one
+// is not.
+func (l *life) wait(list []stored) error {
+	if l.m.o.Lifeless {
 		return nil
 	}
-	c.waits()
-	set, err := c.Factory.KubernetesClientSet()
-	if err != nil {
-		return err
-	}
-	var last string
-	checker := kube.NewReadyChecker(set, func(format string, args ...any) { last = line(fmt.Sprintf(format, args...)) }, kube.PausedAsReady(true))
-	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
-	defer cancel()
-	pause := readyPauseMin
-	for {
-		waiting, err := firstNotReady(ctx, checker, resources)
-		if ctx.Err() == nil && err != nil && !transient(err) {
-			return err
-		}
-		if waiting == nil && err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			if last == "" {
-				last = waiting.ObjectName() + " is not ready"
+	next := 0
+	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
+		for ; next < len(list); next++ {
+			s := list[next]
+			if s.obj.GroupVersionKind().GroupKind() == jobKind {
+				continue
 			}
-			return errors.New(context.Cause(ctx).Error() + ": " + last)
+			live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, "", fmt.Errorf("%s: %w", s, err)
+			}
+			paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused")
+			if status := kstatus.Of(live.Object); !status.Ready && !(paused && s.key.Kind == "Deployment") {
+				return false, fmt.Sprintf("%s is not ready: %s", s, status.Reason), nil
+			}
 		}
-		pause = min(pause*3/2, readyPauseMax)
-	}
+		return true, "", nil
+	})
 }
 
-func firstNotReady(ctx context.Context, checker kube.ReadyChecker, resources kube.ResourceList) (*resource.Info, error) {
-	for _, info := range resources {
-		if ok, err := checker.IsReady(ctx, info); !ok || err != nil {
-			return info, err
-		}
+// gone waits until objects are gone.
+func (l *life) gone(list []stored) error {
+	if l.m.o.Lifeless || len(list) == 0 {
+		return nil
 	}
-	return nil, nil
-}
-
-// WatchUntilReady waits for the Jobs and Pods of a chart's hooks until they have
-// succeeded or failed, by Helm's rules; other kinds are ready at once. Helm's own
-// does not end with the action.
-func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
-	if c.lifeless {
-		return c.untilFinished(resources, timeout)
-	}
-	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errTimeout(timeout))
-	defer cancel()
-	for _, info := range resources {
-		kind := info.Mapping.GroupVersionKind.Kind
-		if kind != "Job" && kind != "Pod" {
-			continue
-		}
-		c.waits()
-		lw := cache.NewListWatchFromClient(info.Client, info.Mapping.Resource.Resource, info.Namespace,
-			fields.OneTermEqualSelector("metadata.name", info.Name))
-		_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
-			object, ok := e.Object.(*unstructured.Unstructured)
-			if !ok {
-				return false, fmt.Errorf("watching %s %s failed", kind, info.Name)
+	next := 0
+	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
+		for ; next < len(list); next++ {
+			s := list[next]
+			_, err := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace).Get(ctx, s.key.Name, metav1.GetOptions{})
+			if err == nil {
+				return false, fmt.Sprintf("%s is still there", s), nil
 			}
-			return e.Type == watch.Deleted || finished(object), failure(object)
-		})
-		if err != nil && ctx.Err() != nil {
-			return fmt.Errorf("%w: %s %s has not finished", context.Cause(ctx), kind, info.Name)
+			if !apierrors.IsNotFound(err) {
+				return false, "", fmt.Errorf("%s: %w", s, err)
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return true, "", nil
+	})
 }
 
 // finished says whether a Job or Pod has succeeded.

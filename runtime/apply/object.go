@@ -1,20 +1,16 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -181,15 +177,19 @@ func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *u
 		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
 			return now, err
 		}
-		again, err := to.Get(ctx, live.GetName(), metav1.GetOptions{})
-		if err != nil {
+		if live, err = again(ctx, to, live); err != nil {
 			return nil, err
 		}
-		if again.GetUID() != live.GetUID() {
-			return nil, apierrors.NewConflict(schema.GroupResource{Resource: strings.ToLower(live.GetKind())}, live.GetName(), errors.New("another object has taken its name"))
-		}
-		live = again
 	}
+}
+
+// again reads an object that others have changed.
+func again(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	now, err := to.Get(ctx, live.GetName(), metav1.GetOptions{})
+	if err == nil && now.GetUID() != live.GetUID() {
+		err = apierrors.NewConflict(schema.GroupResource{Resource: strings.ToLower(live.GetKind())}, live.GetName(), errors.New("another object has taken its name"))
+	}
+	return now, err
 }
 
 // nobody is the manager of fields that were there before the first apply.
@@ -259,53 +259,6 @@ func (w Writer) apply(ctx context.Context, to dynamic.ResourceInterface, body *u
 	}
 }
 
-// replace writes an object as a whole, and leaves what others have written of its metadata, and its status.
-func (w Writer) replace(ctx context.Context, to dynamic.ResourceInterface, whole, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	next := Desired(whole)
-	for _, in := range []string{"labels", "annotations"} {
-		theirs, _, _ := unstructured.NestedMap(live.Object, "metadata", in)
-		own, _, _ := unstructured.NestedMap(next.Object, "metadata", in)
-		if theirs == nil {
-			theirs = map[string]any{}
-		}
-		if maps.Copy(theirs, own); len(theirs) > 0 {
-			_ = unstructured.SetNestedMap(next.Object, theirs, "metadata", in)
-		}
-	}
-	given, _ := next.Object["metadata"].(map[string]any)
-	for key, v := range live.Object["metadata"].(map[string]any) {
-		if given[key] == nil {
-			given[key] = v
-		}
-	}
-	if next.Object["status"] = live.Object["status"]; next.Object["status"] == nil {
-		delete(next.Object, "status")
-	}
-	before, err := live.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	after, err := next.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil || string(patch) == "{}" {
-		return live, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, err
-	}
-	if err := unstructured.SetNestedField(fields, live.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
-		return nil, err
-	}
-	if patch, err = json.Marshal(fields); err != nil {
-		return nil, err
-	}
-	return to.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
-}
-
 func (w Writer) dryRun() []string {
 	if w.DryRun {
 		return []string{metav1.DryRunAll}
@@ -332,64 +285,4 @@ func refusesVersion(err error) bool {
 	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)
 }
 
-var (
-	versionRefused  = regexp.MustCompile(`(?i)resourceversion.*(should|must) not be set`)
-	undeclaredField = regexp.MustCompile(`(?m)(\.\S*): field not declared in schema`)
-)
-
-// undeclared are the fields that a kind does not have, as the API server names them, the last ones first.
-func undeclared(err error) (paths []string) {
-	if err == nil {
-		return nil
-	}
-	for _, m := range undeclaredField.FindAllStringSubmatch(err.Error(), -1) {
-		paths = append(paths, m[1])
-	}
-	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(b, a) })
-	return slices.Compact(paths)
-}
-
-var (
-	// step is one step of a path: a field, a place in a list, or an element with keys.
-	step = regexp.MustCompile(`^(?:\.([^.\[]+)|\[(\d+)\]|\[([^\]]*)\])`)
-	// keyed is a key of an element.
-	keyed = regexp.MustCompile(`([^=,]+)=(?:"((?:[^"\\]|\\.)*)"|([^,]*))`)
-)
-
-// drop takes a field away. It returns its path with places instead of keys, and whether it was there.
-func drop(v any, path string) (at string, gone bool) {
-	m := step.FindStringSubmatch(path)
-	if m == nil {
-		return "", false
-	}
-	rest := path[len(m[0]):]
-	switch v := v.(type) {
-	case map[string]any:
-		inner, there := v[m[1]]
-		if rest == "" {
-			delete(v, m[1])
-			return m[0], there
-		}
-		at, gone = drop(inner, rest)
-		return m[0] + at, gone
-	case []any:
-		for i, e := range v {
-			if m[2] == strconv.Itoa(i) || m[2] == "" && hasKeys(e, m[3]) {
-				at, gone = drop(e, rest)
-				return fmt.Sprintf("[%d]%s", i, at), gone
-			}
-		}
-	}
-	return "", false
-}
-
-// hasKeys says whether an element has keys as in name="a",port=80. One that it does not give has a default.
-func hasKeys(e any, keys string) bool {
-	fields, is := e.(map[string]any)
-	for _, k := range keyed.FindAllStringSubmatch(keys, -1) {
-		if v, given := fields[k[1]]; given && fmt.Sprint(v) != k[2]+k[3] {
-			return false
-		}
-	}
-	return is
-}
+var versionRefused = regexp.MustCompile(`(?i)resourceversion.*(should|must) not be set`)

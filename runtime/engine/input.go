@@ -250,8 +250,10 @@ type Drift struct {
 
 // Repaired ends a [Repair].
 type Repaired struct {
-	Op  uint64
-	Err error
+	Op uint64
+	// Err is about Failed; nil: about all.
+	Err    error
+	Failed []effect.Ref
 	// Written are the objects that were not as they should be, and are again. Changes are of those whose fields
 	// others had changed, as far as that is known.
 	Written []effect.Ref

@@ -104,10 +104,11 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	for _, k := range in.Written {
 		objects = append(objects, DriftObject{Ref: k})
 	}
-	if asked := a.action.(Repair).Objects; asked != nil && !in.Lost {
+	asked := a.action.(Repair).Objects
+	if asked != nil && !in.Lost {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
-	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, e.now, e.opts.Jitter)
+	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Tried: asked, Failed: in.Failed, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, e.now, e.opts.Jitter)
 	m.repairs.Ignore(e.ignored(m)) // it may be another list than that of the repair
 	var contests []contest
 	for _, k := range contested {

@@ -101,12 +101,13 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 		}
 	}
 	var changes []engine.Change
+	failed := result.Failed
 	for _, key := range result.Written {
 		if edits := result.Edits[key]; len(edits) > 0 {
 			changes = append(changes, engine.Change{Ref: key, Edits: edits})
 		}
 	}
-	return engine.Repaired{Op: a.Op, Err: err, Lost: result.Lost, Waits: result.Waits, Written: result.Written, Changes: changes}
+	return engine.Repaired{Op: a.Op, Err: err, Failed: failed, Lost: result.Lost, Waits: result.Waits, Written: result.Written, Changes: changes}
 }
 
 // Uninstall takes a release away, or gives it back. Done is false when there was none.

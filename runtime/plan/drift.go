@@ -64,7 +64,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 				unread = append(unread, fmt.Sprintf("release %s: %s cannot be compared with the cluster: %s", r.Name, of, errorText(err)))
 				continue
 			}
-			if o := drift(obj, found, paths); o != nil {
+			if o := drift(obj, found, paths, r.Ran); o != nil {
 				o.By = []string{"release " + r.Name}
 				o.Left = o.Left || policy == builtins.DriftReport
 				gv, _ := schema.ParseGroupVersion(of.APIVersion)
@@ -113,7 +113,7 @@ func errorText(err error) string {
 
 // drift compares one object of a manifest with what is there, but for fields that are left to
 // others; nil: it is as it should be.
-func drift(obj map[string]any, found store.Merged, ignore []owned.Path) *Object {
+func drift(obj map[string]any, found store.Merged, ignore []owned.Path, ran []owned.Span) *Object {
 	ref := effect.RefOf(obj)
 	out := &Object{Action: Changed, Ref: effect.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}}
 	if found.Live == nil || deleting(found.Live) {
@@ -125,7 +125,8 @@ func drift(obj map[string]any, found store.Merged, ignore []owned.Path) *Object 
 	}
 	fields := (&unstructured.Unstructured{Object: found.Live}).GetManagedFields()
 	out.ChangedBy = owned.Takers(fields, release.FieldManager())
-	owned.Keep(found.After, found.Before, append(owned.HandedOver(fields), ignore...))
+	left := append(owned.ByRelease(found.Live, obj, fields, release.FieldManager(), ran), ignore...)
+	owned.Keep(found.After, found.Before, append(owned.HandedOver(fields), left...))
 	d := drifts{known: found.Known, owned: ownership(found.Live)}
 	d.maps(nil, d.owned, found.After, found.Before)
 	if out.Fields = d.fields; len(d.fields) == 0 {

@@ -155,6 +155,8 @@ type Release struct {
 	Values map[string]any
 	// Manifest is what the chart has rendered to, hooks of Helm aside.
 	Manifest string
+	// Ran are the times in which hooks of the chart ran.
+	Ran []owned.Span
 }
 
 // Installed are the releases that the instance has recorded; a world without a process
@@ -198,7 +200,7 @@ func (w *World) ReleaseOf(ctx context.Context, ref release.Ref) (*Release, error
 	}
 	return &Release{
 		Name: found.Name, Namespace: found.Namespace, Revision: found.Version, Status: string(found.Info.Status),
-		Values: found.Config, Manifest: found.Manifest,
+		Values: found.Config, Manifest: found.Manifest, Ran: release.HooksRan(found),
 	}, nil
 }
 

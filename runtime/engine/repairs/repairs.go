@@ -30,23 +30,34 @@ type Repairs struct {
 	backoff lane.Backoff
 	found   []Object
 	verify  bool // nobody knows which objects differ
-	task    lane.Task
-	rounds  Rounds[effect.Ref] // fields of objects that were put right
-	waits   string             // for what the last try waits, or ""
+	// tries are those of objects that could not be put right: one holds up no other. The one of [all] is that of a look at
+	// all objects, and says that a repair is under way.
+	tries  map[effect.Ref]lane.Task
+	rounds Rounds[effect.Ref] // fields of objects that were put right
+	waits  string             // for what the last try waits, or ""
 }
+
+// all stands for all objects of a release.
+var all = effect.Ref{}
 
 // New returns the repairs of a release that is as it was left. Those that fail are tried again as
 // backoff says.
 func New(backoff lane.Backoff) *Repairs {
-	return &Repairs{backoff: backoff, rounds: Rounds[effect.Ref]{}}
+	return &Repairs{backoff: backoff, tries: map[effect.Ref]lane.Task{}, rounds: Rounds[effect.Ref]{}}
 }
 
 // Found takes in all objects that differ now. With verify there may be others, and nobody knows
 // which.
 func (r *Repairs) Found(objects []Object, verify bool) {
 	r.found, r.verify = objects, verify
+	for k := range r.tries {
+		if k != all && !slices.ContainsFunc(objects, func(o Object) bool { return o.Ref == k }) {
+			delete(r.tries, k)
+		}
+	}
 	if len(objects) == 0 && !verify && !r.Running() {
-		r.task, r.waits = lane.Task{}, ""
+		clear(r.tries)
+		r.waits = ""
 	}
 }
 
@@ -54,27 +65,36 @@ func (r *Repairs) Found(objects []Object, verify bool) {
 func (r *Repairs) Objects() []Object { return r.found }
 
 // Running says that a repair is under way.
-func (r *Repairs) Running() bool { return r.task.Running }
+func (r *Repairs) Running() bool { return r.tries[all].Running }
 
 // Err says why the last repair has failed, or for what it waits; "" when it has succeeded.
-func (r *Repairs) Err() string { return cmp.Or(r.task.Err, r.waits) }
+func (r *Repairs) Err() string {
+	text := r.tries[all].Err
+	for _, o := range r.found {
+		text = cmp.Or(text, r.tries[o.Ref].Err)
+	}
+	return cmp.Or(text, r.waits)
+}
+
+// due is when an object is put right.
+func (r *Repairs) due(k effect.Ref) time.Time {
+	at, until := r.tries[k].At, r.rounds.Until(k, r.backoff)
+	if until.After(at) {
+		return until
+	}
+	return at
+}
 
 // Next is when a repair is due that waits for a time; zero without one.
 func (r *Repairs) Next() (at time.Time) {
-	if len(r.found) == 0 && !r.verify {
-		return time.Time{}
+	first := true
+	if r.verify {
+		at, first = r.tries[all].At, false
 	}
-	if at = r.task.At; r.verify {
-		return at
-	}
-	var soonest time.Time
-	for i, o := range r.found {
-		if until := r.rounds.Until(o.Ref, r.backoff); i == 0 || until.Before(soonest) {
-			soonest = until
+	for _, o := range r.found {
+		if due := r.due(o.Ref); first || due.Before(at) {
+			at, first = due, false
 		}
-	}
-	if soonest.After(at) {
-		return soonest
 	}
 	return at
 }
@@ -82,21 +102,22 @@ func (r *Repairs) Next() (at time.Time) {
 // Begin begins a repair of all objects that are due; nil objects mean that it has to look at all.
 // Due is false without any. With look that alone is due. [Repairs.Ended] ends it.
 func (r *Repairs) Begin(now time.Time, look bool) (objects []Object, due bool) {
-	if !r.task.Due(now) || look && !r.verify {
+	task := r.tries[all]
+	if task.Running {
 		return nil, false
 	}
-	if !r.verify {
+	if !r.verify || !task.Due(now) {
 		for _, o := range r.found {
-			if r.rounds.Until(o.Ref, r.backoff).After(now) {
-				continue
+			if !look && !r.due(o.Ref).After(now) {
+				objects = append(objects, o)
 			}
-			objects = append(objects, o)
 		}
 		if len(objects) == 0 {
 			return nil, false
 		}
 	}
-	r.task.Running = true
+	task.Running = true
+	r.tries[all] = task
 	return objects, true
 }
 
@@ -110,6 +131,10 @@ type Change struct {
 // Outcome is what became of a repair.
 type Outcome struct {
 	Err error
+	// Tried are the objects of [Repairs.Begin]; nil: all.
+	Tried []Object
+	// Failed are the objects that Err is about; nil: all.
+	Failed []effect.Ref
 	// Changes are of the objects that were put right, or looked at.
 	Changes []Change
 	// Waits says what has to end before the rest can be put right, or "".
@@ -118,19 +143,44 @@ type Outcome struct {
 
 // Ended takes in the end of a repair. It returns the objects that are contested from now on.
 func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contested []effect.Ref) {
-	r.task.Running = false
-	switch r.waits = o.Waits; {
-	case o.Err != nil:
-		r.task.Failed(now, o.Err, r.backoff, jitter())
-		return nil
-	case o.Waits != "":
-		r.task.Attempt++
-		r.task.Err, r.task.At = "", now.Add(waiting.Delay(r.task.Attempt, jitter()))
+	looked := o.Tried == nil
+	task := r.tries[all]
+	task.Running = false
+	tried := o.Tried
+	if looked {
+		tried = r.found
+	}
+	r.waits = o.Waits
+	failed := func(k effect.Ref) bool { return o.Err != nil && (o.Failed == nil || slices.Contains(o.Failed, k)) }
+	again := func(t *lane.Task, failed bool) {
+		switch {
+		case failed:
+			t.Failed(now, o.Err, r.backoff, jitter())
+		case o.Waits != "":
+			t.Attempt++
+			t.Err, t.At = "", now.Add(waiting.Delay(t.Attempt, jitter()))
+		default:
+			*t = lane.Task{}
+		}
+	}
+	for _, object := range tried {
+		t := r.tries[object.Ref]
+		if again(&t, failed(object.Ref)); t.Attempt == 0 {
+			delete(r.tries, object.Ref)
+			continue
+		}
+		r.tries[object.Ref] = t
+	}
+	if looked {
+		again(&task, o.Err != nil)
+		r.verify = r.verify && task.Attempt > 0
+	}
+	r.tries[all] = task
+	if o.Err != nil && o.Failed == nil || o.Err == nil && o.Waits != "" {
 		return nil
 	}
-	r.task, r.verify = lane.Task{}, false
 	for _, c := range o.Changes {
-		if r.changed(c, now) {
+		if !failed(c.Ref) && r.changed(c, now) {
 			contested = append(contested, c.Ref)
 		}
 	}

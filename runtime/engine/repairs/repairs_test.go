@@ -91,6 +91,40 @@ func TestARepairThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
+// An object that cannot be put right waits for its next try, and no other one for it.
+func TestAnObjectThatFailsHoldsUpNoOther(t *testing.T) {
+	r, now := fresh(), t0
+	fails := func(tried ...Object) {
+		t.Helper()
+		r.Ended(Outcome{Err: errors.New("no"), Tried: tried, Failed: []effect.Ref{web}, Changes: []Change{{Ref: web}}}, now, still)
+	}
+	r.Found([]Object{{Ref: web}}, false)
+	for range 10 {
+		r.wantDue(t, now, web)
+		fails(Object{Ref: web})
+		now = r.Next()
+	}
+	now = now.Add(-time.Minute)
+	for range 2 {
+		r.Found([]Object{{Ref: web}, {Ref: role, Missing: true}}, false)
+		r.wantDue(t, now, role)
+		r.Ended(Outcome{Tried: []Object{{Ref: role}}, Changes: []Change{{Ref: role}}}, now, still)
+		r.Found([]Object{{Ref: web}}, false)
+		r.wantDue(t, now)
+		if r.Err() != "no" || !r.Next().Equal(now.Add(time.Minute)) {
+			t.Errorf("err %q, next in %v", r.Err(), r.Next().Sub(now))
+		}
+	}
+	// While all are looked at, too.
+	r.Found([]Object{{Ref: web}}, true)
+	if objects, due := r.Begin(now, false); !due || objects != nil {
+		t.Fatalf("due %v: %v", due, objects)
+	}
+	fails()
+	r.Found([]Object{{Ref: web}, {Ref: role}}, true)
+	r.wantDue(t, now, role)
+}
+
 // The end of a namespace may take a minute: the repair looks every few seconds.
 func TestARepairWaits(t *testing.T) {
 	r, now := fresh(), t0
@@ -188,7 +222,7 @@ func (r *Repairs) edited(now time.Time, by string, fields ...string) (contested 
 	if len(fields) == 0 {
 		c.Edits = []owned.Edit{{By: by}}
 	}
-	r.task.Running = true
+	r.tries[all] = lane.Task{Running: true}
 	return r.Ended(Outcome{Changes: []Change{c}}, now, still)
 }
 

@@ -1,0 +1,82 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+)
+
+// end ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was cut off stays
+// "uninstalling", and is begun again. wait: until the objects are gone; hookless: without hooks.
+func (l *life) end(last revision, wait, hookless bool) error {
+	rel, err := l.read(last.Number)
+	if err != nil {
+		return l.ended(fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, secretName(l.ref.Name, last.Number), l.ref.Namespace))
+	}
+	l.holds = int64(len(rel.Manifest))
+	return l.ended(l.endOf(rel, wait, hookless))
+}
+
+func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
+	if rel.Info.Status != helmrelease.StatusUninstalled {
+		objects, unserved, err := l.m.storedObjects(l.ref, rel.Manifest)
+		if err != nil {
+			return err
+		}
+		for _, o := range unserved {
+			if err := l.m.unserved(l.ctx, o); err != nil {
+				return err
+			}
+		}
+		rel.Info.Status, rel.Info.Deleted = helmrelease.StatusUninstalling, l.now()
+		rel.Info.Description = "Deletion in progress (or silently failed)"
+		if hookless {
+			rel.Hooks = nil
+		}
+		if err := l.hooks(rel, helmrelease.HookPreDelete, nil); err != nil {
+			return err
+		}
+		if err := l.record(rel, false); err != nil {
+			return err
+		}
+		objects = slices.DeleteFunc(objects, func(s stored) bool { return s.obj.GetAnnotations()[keepAnnotation] == keepPolicy })
+		slices.Reverse(objects)
+		deleted := make([]bool, len(objects))
+		err = l.m.each(objects, func(i int) (err error) {
+			if deleted[i], err = l.m.take(l.ctx, l.ref, objects[i].mapping, objects[i].key, false); err != nil {
+				return fmt.Errorf("%s: %w", objects[i], err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if wait {
+			var goes []stored
+			for i, s := range objects {
+				if deleted[i] {
+					goes = append(goes, s)
+				}
+			}
+			if err := l.gone(goes); err != nil {
+				return err
+			}
+		}
+		if err := l.hooks(rel, helmrelease.HookPostDelete, nil); err != nil {
+			return err
+		}
+	}
+	all, err := l.m.revisions(l.ctx, l.ref)
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(all) {
+		if _, err := l.store.Delete(secretName(l.ref.Name, r.Number)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
+		}
+	}
+	return nil
+}

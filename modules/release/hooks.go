@@ -1,0 +1,152 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
+)
+
+// hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is made
+// anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook that takes
+// the place of one is applied to it, and nothing is deleted.
+func (l *life) hooks(rel *helmrelease.Release, at helmrelease.HookEvent, members []stored) error {
+	if err := l.runHooks(rel, at, members); err != nil {
+		return fmt.Errorf("failed %s: %w", at, err)
+	}
+	return nil
+}
+
+func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, members []stored) error {
+	list := slices.DeleteFunc(slices.Clone(rel.Hooks), func(h *helmrelease.Hook) bool { return !slices.Contains(h.Events, at) })
+	slices.SortStableFunc(list, func(a, b *helmrelease.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
+	})
+	for i, h := range list {
+		if len(h.DeletePolicies) == 0 {
+			h.DeletePolicies = []helmrelease.HookDeletePolicy{helmrelease.HookBeforeHookCreation}
+		}
+		objects, err := l.served(h.Manifest)
+		if err != nil {
+			return err
+		}
+		if err := l.m.limitList(l.target, objects); l.target.Name != "" && err != nil {
+			return err
+		}
+		if err := l.deleteHook(h, helmrelease.HookBeforeHookCreation, members); err != nil {
+			return err
+		}
+		h.LastRun = helmrelease.HookExecution{StartedAt: l.now(), Phase: helmrelease.HookPhaseRunning}
+		if err := l.record(rel, false); err != nil {
+			return err
+		}
+		h.LastRun.Phase = helmrelease.HookPhaseFailed
+		if err := l.m.each(objects, func(i int) error { return l.makeHook(objects[i], members) }); err != nil {
+			h.LastRun.CompletedAt = l.now()
+			return fmt.Errorf("%s: %w", h.Path, err)
+		}
+		err = l.awaitHook(objects)
+		if h.LastRun.CompletedAt = l.now(); err != nil {
+			for _, done := range list[:i] {
+				err = cmp.Or(err, l.deleteHook(done, helmrelease.HookSucceeded, nil))
+			}
+			return cmp.Or(err, l.deleteHook(h, helmrelease.HookFailed, nil))
+		}
+		h.LastRun.Phase = helmrelease.HookPhaseSucceeded
+	}
+	for _, h := range slices.Backward(list) {
+		if err := l.deleteHook(h, helmrelease.HookSucceeded, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HooksRan are the times in which Jobs and Pods of the hooks of a revision ran.
+func HooksRan(rel *helmrelease.Release) (spans []owned.Span) {
+	for _, h := range rel.Hooks {
+		if run := h.LastRun; (h.Kind == "Job" || h.Kind == "Pod") && !run.CompletedAt.IsZero() {
+			spans = append(spans, owned.Span{From: run.StartedAt.Time, To: run.CompletedAt.Time})
+		}
+	}
+	return spans
+}
+
+func isOf(members []stored, s stored) bool {
+	return slices.ContainsFunc(members, func(m stored) bool { return identityOfKey(m.key) == identityOfKey(s.key) })
+}
+
+// makeHook makes an object of a hook, or applies it to a member of the release.
+func (l *life) makeHook(s stored, members []stored) error {
+	to := l.to(s)
+	if isOf(members, s) {
+		live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
+		if err == nil {
+			_, err = l.m.writer(l.warn).Apply(l.ctx, to, apply.Object{Want: s.obj, Whole: s.obj, Live: live})
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager()})
+	return err
+}
+
+// deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with all
+// their objects.
+func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy, members []stored) error {
+	if h.Kind == "CustomResourceDefinition" || !slices.Contains(h.DeletePolicies, policy) {
+		return nil
+	}
+	objects, _, err := l.m.storedObjects(l.ref, h.Manifest)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(s stored) bool { return isOf(members, s) })
+	background := metav1.DeletePropagationBackground
+	err = l.m.each(objects, func(i int) error {
+		err := l.to(objects[i]).Delete(l.ctx, objects[i].key.Name, metav1.DeleteOptions{PropagationPolicy: &background})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("deleting hook %s: %w", h.Path, err)
+	}
+	return l.gone(objects)
+}
+
+// awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds are
+// ready at once.
+func (l *life) awaitHook(objects []stored) error {
+	for _, s := range objects {
+		if s.key.Kind != "Job" && s.key.Kind != "Pod" {
+			continue
+		}
+		err := l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
+			live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return true, "", nil
+			}
+			if err != nil {
+				return false, "", err
+			}
+			if err := failure(live); err != nil {
+				return false, "", &ended{err}
+			}
+			return finished(live), fmt.Sprintf("%s %s has not finished", s.key.Kind, s.key.Name), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

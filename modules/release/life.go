@@ -1,0 +1,382 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
+	plain "github.com/starling-operator/starling/runtime/object"
+)
+
+// life makes one revision of a release, or ends the release. All that it writes and waits for ends with its context; how a
+// revision ended is written down in the grace after that.
+//
+// The way of a revision: pending → hooks before → objects → wait → hooks after → deployed → the one before superseded.
+// Objects that the release holds no more stand in its record by then, and are deleted afterwards.
+type life struct {
+	m   *Manager
+	ref Ref
+	ctx context.Context
+	// target is empty, but for its timeout, where the release ends.
+	target  Target
+	log     zerolog.Logger
+	mask    plain.Mask
+	objects dynamic.Interface
+	// revisions knows the uids of the Secrets that were read and written.
+	revisions *revisionSecrets
+	store     *driver.Secrets
+	// holds is how many bytes of manifests are in memory.
+	holds int64
+	// seen are the objects of the release as the API server has answered.
+	seen []Object
+
+	mu sync.Mutex
+	// warned holds the API server's warnings that were logged.
+	warned map[string]bool
+}
+
+// open prepares the life of a release; ctx bounds it.
+func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
+	l := &life{
+		m: m, ref: ref, ctx: ctx, target: t, warned: map[string]bool{},
+		log: m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
+	}
+	config := dynamic.ConfigFor(m.o.Config)
+	config.RateLimiter = m.limiter
+	config.WarningHandlerWithContext = l
+	var err error
+	if l.objects, err = dynamic.NewForConfigAndClient(config, m.http); err != nil {
+		return nil, err
+	}
+	l.keep(ctx)
+	return l, nil
+}
+
+// keep has revisions read and written until ctx ends.
+func (l *life) keep(ctx context.Context) {
+	l.revisions = newRevisionSecrets(boundSecrets{SecretInterface: l.m.core.Secrets(l.ref.Namespace), ctx: ctx})
+	l.store = driver.NewSecrets(l.revisions)
+}
+
+// HandleWarningHeaderWithContext logs what the API server warns of: unknown fields, deprecated kinds.
+func (l *life) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
+	if code == 299 && text != "" {
+		l.warn(text)
+	}
+}
+
+// warn logs a warning once.
+func (l *life) warn(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.warned[text] {
+		return
+	}
+	l.warned[text] = true
+	l.log.Warn().Msg(text)
+}
+
+// revisionPlan is a revision before it is made.
+type revisionPlan struct {
+	rel *helmrelease.Release
+	// before is the revision whose objects are there; nil: none is.
+	before *helmrelease.Release
+	// was and want are the objects of the two.
+	was, want []stored
+}
+
+// plan says which revision is next, without a write.
+func (l *life) plan(next step, shown rendering, ch *chart.Chart, w want, last revision) (p revisionPlan, err error) {
+	hooks, manifest, err := partsOf(shown)
+	if err != nil {
+		return p, err
+	}
+	now := l.now()
+	p.rel = &helmrelease.Release{
+		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: copyMap(l.target.Values), Manifest: manifest, Hooks: hooks,
+		Version: last.Number + 1, Labels: l.labels(w),
+		Info: &helmrelease.Info{FirstDeployed: now, LastDeployed: now, Status: helmrelease.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
+	}
+	l.holds = int64(len(manifest))
+	if next == stepUpgrade {
+		var labels map[string]string
+		if p.before, labels, err = l.before(last); err != nil {
+			return p, err
+		}
+		for key, value := range labels {
+			if _, ours := p.rel.Labels[key]; !ours {
+				p.rel.Labels[key] = value
+			}
+		}
+		p.rel.Info.FirstDeployed = p.before.Info.FirstDeployed
+		p.rel.Info.Status, p.rel.Info.Description = helmrelease.StatusPendingUpgrade, "Preparing upgrade"
+		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {
+			return p, err
+		}
+		l.holds += int64(len(p.before.Manifest))
+	}
+	if p.want, err = l.served(manifest); err != nil {
+		return p, err
+	}
+	if l.target.IgnoreDrift {
+		for _, s := range p.want {
+			labels := s.obj.GetLabels()
+			delete(labels, effect.ReleasedByLabel)
+			s.obj.SetLabels(labels)
+		}
+	}
+	return p, l.m.limitList(l.target, p.want)
+}
+
+// partsOf splits what a chart renders to into hooks and manifest, as Helm stores them.
+func partsOf(shown rendering) ([]*helmrelease.Hook, string, error) {
+	hooks, manifests, err := releaseutil.SortManifests(shown.files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, "", err
+	}
+	var text strings.Builder
+	for _, m := range manifests {
+		fmt.Fprintf(&text, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	return hooks, text.String(), nil
+}
+
+// before reads the revision whose objects are there: the newest one that is deployed, else the last one. Labels are those
+// of the last one.
+func (l *life) before(last revision) (rel *helmrelease.Release, labels map[string]string, err error) {
+	if rel, err = l.read(last.Number); err != nil {
+		return nil, nil, err
+	}
+	if labels = rel.Labels; last.Status == helmrelease.StatusDeployed {
+		return rel, labels, nil
+	}
+	all, err := l.m.revisions(l.ctx, l.ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range all {
+		if r.Status == helmrelease.StatusDeployed {
+			rel, err = l.read(r.Number)
+			return rel, labels, err
+		}
+	}
+	return rel, labels, nil
+}
+
+func (l *life) read(number int) (rel *helmrelease.Release, err error) {
+	err = guard(func() (err error) { rel, err = l.store.Get(secretName(l.ref.Name, number)); return err })
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %d: %w", number, err)
+	}
+	return rel, nil
+}
+
+func (l *life) now() helmtime.Time { return helmtime.Time{Time: l.m.o.Now()} }
+
+// labels is what the release carries.
+func (l *life) labels(w want) map[string]string {
+	return map[string]string{
+		effect.InstanceLabel: w.Instance,
+		effect.ModuleLabel:   w.Module,
+		LabelInputs:          w.inputsLabel(),
+		LabelManifest:        w.Manifest,
+		LabelChart:           w.Chart,
+	}
+}
+
+// make makes a revision. begun says that its record was written.
+func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
+	live, err := l.free(p)
+	if err != nil {
+		return false, l.ended(err)
+	}
+	if next == stepReplace {
+		if err := l.m.mark(l.ctx, l.ref, last.Number, helmrelease.StatusSuperseded, "superseded by new release"); err != nil {
+			return false, l.ended(err)
+		}
+	}
+	if err := l.record(p.rel, true); err != nil {
+		return false, l.ended(err)
+	}
+	done, err := l.carryOut(p, live)
+	if err = l.ended(err); err != nil && !done {
+		what := "Release"
+		if p.before != nil {
+			what = "Upgrade"
+		}
+		p.rel.SetStatus(helmrelease.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, l.ref.Name, err))
+		l.conclude(p.rel)
+	}
+	return true, err
+}
+
+// carryOut does what a revision is for. done: all of it, and an error is one of writing that down.
+func (l *life) carryOut(p revisionPlan, live liveObjects) (done bool, err error) {
+	pre, post, says := helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install complete"
+	if p.before != nil {
+		pre, post, says = helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade complete"
+	}
+	if err := l.hooks(p.rel, pre, p.was); err != nil {
+		return false, err
+	}
+	if err := l.write(p, live); err != nil {
+		return false, err
+	}
+	if l.target.Wait {
+		if err := l.wait(p.want); err != nil {
+			return false, err
+		}
+	}
+	if err := l.hooks(p.rel, post, nil); err != nil {
+		return false, err
+	}
+	p.rel.SetStatus(helmrelease.StatusDeployed, says)
+	if err := l.record(p.rel, false); err != nil {
+		return true, fmt.Errorf("the end of the action is not recorded: %w", err)
+	}
+	if p.before != nil && p.before.Info.Status != helmrelease.StatusSuperseded {
+		p.before.Info.Status = helmrelease.StatusSuperseded
+		if err := l.record(p.before, false); err != nil { // the next reconcile sees that two are deployed
+			return true, fmt.Errorf("the end of the action is not recorded: revision %d is deployed, too: %w", p.before.Version, err)
+		}
+	}
+	return true, l.forget(p.rel.Version)
+}
+
+// record stores a revision.
+func (l *life) record(rel *helmrelease.Release, fresh bool) error {
+	key := secretName(rel.Name, rel.Version)
+	if fresh {
+		return l.store.Create(key, rel)
+	}
+	return l.store.Update(key, rel)
+}
+
+// conclude writes down how a revision ended, in the grace that it has after its context.
+func (l *life) conclude(rel *helmrelease.Release) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), grace)
+	defer cancel()
+	l.keep(ctx)
+	if err := l.record(rel, false); err != nil {
+		l.log.Warn().Err(err).Msg("the release stays pending; the next start takes it over")
+	}
+}
+
+// forget deletes the revisions that are more than are kept.
+func (l *life) forget(newest int) error {
+	if newest <= l.m.o.History {
+		return nil
+	}
+	all, err := l.m.revisions(l.ctx, l.ref)
+	if err != nil {
+		return err
+	}
+	for i, r := range all {
+		if i < l.m.o.History || r.Status == helmrelease.StatusDeployed {
+			continue
+		}
+		if _, err := l.store.Delete(secretName(l.ref.Name, r.Number)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
+		}
+	}
+	return nil
+}
+
+// ended is the error of a life: readable, and, if the context has ended, with the cause of that.
+func (l *life) ended(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := tidy(l.mask.Text(err.Error())) // masked before it is cut: a part of a secret is not known
+	if l.ctx.Err() == nil {
+		if _, missing := errors.AsType[*kindMissing](err); missing {
+			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsKind}
+		}
+		return errors.New(text)
+	}
+	why := context.Cause(l.ctx)
+	_, detail, _ := strings.Cut(text, why.Error()+": ")
+	return &stopped{cause: why, detail: detail}
+}
+
+// stopped is an action that was cut off.
+type stopped struct {
+	cause  error
+	detail string
+}
+
+// Error says why, and on what the action was waiting.
+func (e *stopped) Error() string {
+	if e.detail == "" {
+		return e.cause.Error()
+	}
+	return e.cause.Error() + ": " + e.detail
+}
+
+// Unwrap gives the cause.
+func (e *stopped) Unwrap() error { return e.cause }
+
+// guard turns a panic of Helm's, which broken release Secrets and charts can bring about, into an error.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("helm gave up: %v", r)
+		}
+	}()
+	return fn()
+}
+
+// ended is an error that no further question changes.
+type ended struct{ error }
+
+// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why is
+// told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
+func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
+	last := ""
+	look := func(ctx context.Context) (over bool, err error) {
+		over, why, err := done(ctx)
+		if _, is := errors.AsType[*ended](err); err != nil && (is || ctx.Err() == nil && !transient(err)) {
+			return false, err
+		}
+		if err == nil {
+			last = why
+		}
+		return over, nil
+	}
+	if l.m.o.Lifeless {
+		if l.m.o.Await == nil {
+			return nil
+		}
+		err := l.m.o.Await(l.ctx, errTimeout(timeout), timeout, func() (bool, error) { return look(l.ctx) })
+		if err != nil && l.ctx.Err() != nil {
+			err = fmt.Errorf("%w: %s", err, last)
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
+	defer cancel()
+	l.waits()
+	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
+		if over, err := look(ctx); over || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), last)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package owned
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Span is a time in which a hook of a release ran, as the API server notes times: to the second.
+type Span struct{ From, To time.Time }
+
+func within(spans []Span, at *metav1.Time) bool {
+	for _, s := range spans {
+		if at != nil && !at.Time.Before(s.From.Truncate(time.Second)) && !at.Time.After(s.To) {
+			return true
+		}
+	}
+	return false
+}
+
+// ByRelease are fields to which a manifest gives a value and that writers of the release itself have written: while its hooks
+// ran, and a caBundle, whoever writes it, of which the manifest has none, or a placeholder.
+func ByRelease(live, want map[string]any, fields []metav1.ManagedFieldsEntry, manager string, ran []Span) (paths []Path) {
+	for i := range fields {
+		e := &fields[i]
+		set := setOf(e)
+		if set == nil || e.Subresource == "status" || e.Manager == manager && e.Subresource == "" {
+			continue
+		}
+		during := within(ran, e.Time)
+		set.Leaves().Iterate(func(at fieldpath.Path) {
+			v := valueAt(want, at)
+			if v != nil && valueAt(live, at) != nil && (during || isBundle(at) && !isCertificate(v)) {
+				paths = append(paths, pathOf(at))
+			}
+		})
+	}
+	return paths
+}
+
+func isBundle(at fieldpath.Path) bool {
+	last := at[len(at)-1].FieldName
+	return last != nil && *last == "caBundle"
+}
+
+// isCertificate says whether a value holds certificates in base64.
+func isCertificate(v any) bool {
+	text, _ := v.(string)
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return true // not ours to judge
+	}
+	block, _ := pem.Decode(data)
+	return block != nil
+}

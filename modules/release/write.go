@@ -1,0 +1,222 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/apply"
+)
+
+// lookBeside is how many objects of one kind are read, written or deleted at once.
+const lookBeside = 16
+
+// each has f see to all objects, in the order of their kinds, and to those of one kind side by side. One that fails holds up
+// no other.
+func (m *Manager) each(list []stored, f func(i int) error) error {
+	errs := make([]error, len(list))
+	for from := 0; from < len(list); {
+		end := from + 1
+		for end < len(list) && list[end].mapping.GroupVersionKind == list[from].mapping.GroupVersionKind {
+			end++
+		}
+		var group errgroup.Group
+		if group.SetLimit(lookBeside); m.o.Lifeless {
+			group.SetLimit(1) // the same requests each time
+		}
+		for i := from; i < end; i++ {
+			group.Go(func() error {
+				errs[i] = f(i)
+				return nil
+			})
+		}
+		_ = group.Wait() // each has its own error
+		from = end
+	}
+	return errors.Join(errs...)
+}
+
+// to is where an object is written.
+func (l *life) to(s stored) dynamic.ResourceInterface {
+	return l.objects.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
+}
+
+// liveObjects are objects of a release that are there, by place; nil: it was looked for, and is not there.
+type liveObjects map[int]*unstructured.Unstructured
+
+// free looks at the objects that come to a release, and refuses those that are there and of others.
+func (l *life) free(p revisionPlan) (liveObjects, error) {
+	had := map[string]bool{}
+	for _, s := range p.was {
+		had[identityOfKey(s.key)] = true
+	}
+	hooks := map[string]bool{}
+	if p.before != nil {
+		hooks = l.hookNames(p.before)
+	}
+	found := make([]*unstructured.Unstructured, len(p.want))
+	err := l.m.each(p.want, func(i int) error {
+		s := p.want[i]
+		if had[identityOfKey(s.key)] {
+			return nil
+		}
+		live, err := l.to(s).Get(l.ctx, s.key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		if found[i] = live; l.target.Adopt || hooks[identityOfKey(s.key)] && live.GetAnnotations()[helmName] == "" {
+			return nil
+		}
+		return l.foreign(s, live)
+	})
+	out := liveObjects{}
+	for i, s := range p.want {
+		if !had[identityOfKey(s.key)] {
+			out[i] = found[i]
+		}
+	}
+	return out, err
+}
+
+// foreign is the refusal of an object that is there and does not belong to the release; nil: it does.
+func (l *life) foreign(s stored, live *unstructured.Unstructured) error {
+	name, namespace := live.GetAnnotations()[helmName], live.GetAnnotations()[helmNamespace]
+	what := fmt.Sprintf("%s %q", s.key.Kind, s.key.Name)
+	if s.key.Namespace != "" {
+		what += " in namespace " + s.key.Namespace
+	}
+	text := what + " is there already and belongs to %s: delete or rename one of the two"
+	switch {
+	case name == l.ref.Name && namespace == l.ref.Namespace:
+		return nil
+	case name == l.ref.Name && namespace != "":
+		return fmt.Errorf(text, "a release of the same name in namespace "+namespace)
+	case name != "":
+		return fmt.Errorf(text, "the helm release "+name)
+	}
+	return fmt.Errorf(text+", or have the release take it over with module(adopt = True)", noRelease)
+}
+
+// noRelease is whose an object is that no release has made.
+const noRelease = "no helm release"
+
+// write makes the objects of a revision that are not there, and applies the others.
+func (l *life) write(p revisionPlan, found liveObjects) error {
+	had := map[string]*unstructured.Unstructured{}
+	for _, s := range p.was {
+		had[identityOfKey(s.key)] = s.obj
+	}
+	tried := l.tries(p)
+	now := make([]*unstructured.Unstructured, len(p.want))
+	err := l.m.each(p.want, func(i int) (err error) {
+		s := p.want[i]
+		was, to := had[identityOfKey(s.key)], l.to(s)
+		live, looked := found[i]
+		if !looked {
+			if live, err = to.Get(l.ctx, s.key.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+				live, err = nil, nil
+			}
+		}
+		switch {
+		case err != nil:
+		case live == nil:
+			now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj)
+		default:
+			now[i], err = l.apply(to, s, was, live, tried)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
+		}
+		return nil
+	})
+	l.seen = []Object{}
+	for i, s := range p.want {
+		if paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); now[i] != nil && !all {
+			l.seen = append(l.seen, observe(s.key, now[i], paths))
+		}
+	}
+	return err
+}
+
+// apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in the
+// revision before, nil if it was not in there.
+func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstructured.Unstructured, tried func() (tries, error)) (*unstructured.Unstructured, error) {
+	before, fields := map[string]any{}, live.GetManagedFields()
+	if was != nil {
+		before = was.Object
+	}
+	paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
+	if all {
+		return l.name(to, s.obj, live)
+	}
+	handed := owned.HandedOver(fields)
+	w := l.m.writer(l.warn)
+	if _, ours := owned.Of(fields, w.Manager, nil); !ours && before["apiVersion"] == s.obj.GetAPIVersion() { // nothing tells what goes
+		now, err := w.Apply(l.ctx, to, yielding(before, was, live, append(paths[:len(paths):len(paths)], handed...)))
+		if err != nil {
+			return nil, err
+		}
+		live = now
+	}
+	said := []map[string]any{before}
+	if len(handed) > 0 {
+		failed, err := tried()
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, failed.of(s, owned.LastWrite(fields, w.Manager))...)
+	}
+	fields = live.GetManagedFields()
+	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(fields, s.obj.Object, said...)...)
+	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, w.Manager, nil)...)
+	return w.Apply(l.ctx, to, yielding(before, s.obj, live, paths))
+}
+
+// yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted before.
+func yielding(was map[string]any, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
+	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: &unstructured.Unstructured{Object: runtime.DeepCopyJSON(was)}}
+	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager(), paths)
+	owned.Keep(o.Whole.Object, live.Object, paths)
+	return o
+}
+
+// name writes on an object whose it is, and leaves the rest of it.
+func (l *life) name(to dynamic.ResourceInterface, obj, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	want := onlyNames(obj)
+	if apply.Holds(want.Object, live.Object, FieldManager()) {
+		return live, nil
+	}
+	body, err := want.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return to.Patch(l.ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager()})
+}
+
+// hookNames are the objects that hooks of a revision make, by identity.
+func (l *life) hookNames(rel *helmrelease.Release) map[string]bool {
+	names := map[string]bool{}
+	for _, h := range rel.Hooks {
+		list, _, err := l.m.storedObjects(l.ref, h.Manifest)
+		if err != nil {
+			continue // it has made nothing
+		}
+		for _, s := range list {
+			names[identityOfKey(s.key)] = true
+		}
+	}
+	return names
+}
