@@ -63,17 +63,22 @@ func (o originLabels) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 // waits until its chart and its records are there; then there is one more revision, the Deployment has the generation that
 // it had, and nothing is deleted. Older versions of Flux write objects as Helm 3 does, newer ones apply them.
 func TestAHelmReleaseIsTakenOver(t *testing.T) {
-	for name, operation := range map[string]metav1.ManagedFieldsOperationType{
-		"written": metav1.ManagedFieldsOperationUpdate, "applied": metav1.ManagedFieldsOperationApply,
+	for _, test := range []struct {
+		name, manager string
+		operation     metav1.ManagedFieldsOperationType
+	}{
+		{"written", "helm-controller", metav1.ManagedFieldsOperationUpdate},
+		{"applied", "helm-controller", metav1.ManagedFieldsOperationApply},
+		{"another", "terraform-provider-helm_v3.1.0_x5", metav1.ManagedFieldsOperationUpdate}, // one with Helm in its process
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			takesHelmReleaseOver(t, operation)
+			takesHelmReleaseOver(t, test.manager, test.operation)
 		})
 	}
 }
 
-func takesHelmReleaseOver(t *testing.T, operation metav1.ManagedFieldsOperationType) {
+func takesHelmReleaseOver(t *testing.T, manager string, operation metav1.ManagedFieldsOperationType) {
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
 	records := shared.Namespace(t)
 	config := helm(f.ns)
@@ -96,7 +101,7 @@ func takesHelmReleaseOver(t *testing.T, operation metav1.ManagedFieldsOperationT
 	by := func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		for i, e := range entries {
 			if e.Subresource == "" && e.Manager == "e2e.test" { // as Helm names itself here
-				entries[i].Manager, entries[i].Operation = "helm-controller", operation
+				entries[i].Manager, entries[i].Operation = manager, operation
 			}
 		}
 		return entries

@@ -14,6 +14,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -106,9 +107,20 @@ func FieldManager() string {
 	return filepath.Base(os.Args[0])
 }
 
-// writer writes the objects of releases. Writes of Helm's command and of Flux count as Starling's, which works on the release.
+// writer writes the objects of releases. Writes of Helm's command, of Flux and of others that have Helm in their process
+// count as Starling's, which works on the release.
 func (m *Manager) writer(warn func(text string)) apply.Writer {
-	return apply.Writer{Manager: FieldManager(), Before: []string{"helm", "helm-controller"}, Warn: warn}
+	return apply.Writer{Manager: FieldManager(), Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Warn: warn}
+}
+
+// wroteAsHelm says whether a manager has made the object as Helm does, under the name of its own program. People who name
+// a release on an object by hand do not.
+func wroteAsHelm(e metav1.ManagedFieldsEntry) bool {
+	if e.FieldsV1 == nil || strings.HasPrefix(e.Manager, "kubectl") {
+		return false
+	}
+	fields := e.FieldsV1.GetRawString()
+	return strings.Contains(fields, `"f:`+helmName+`"`) && strings.Contains(fields, `"f:app.kubernetes.io/managed-by"`)
 }
 
 // NoteObjects keeps in the record of a release of what objects it consists. A record that is

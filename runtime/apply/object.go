@@ -32,6 +32,8 @@ type Writer struct {
 	// Before are the managers that have written for this one, with apply or without; itself without, as well. With the
 	// first apply their fields become its own.
 	Before []string
+	// Wrote says of other managers that what they own of an object was written for this one; nil: of none.
+	Wrote func(e metav1.ManagedFieldsEntry) bool
 	// DryRun has the API server answer and keep nothing.
 	DryRun bool
 	// Warn takes warnings as the API server words them; nil: nobody does.
@@ -108,7 +110,7 @@ func (w Writer) before(e metav1.ManagedFieldsEntry) bool {
 	if e.Manager == w.Manager {
 		return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 	}
-	return e.Subresource == "" && slices.Contains(w.Before, e.Manager)
+	return e.Subresource == "" && (slices.Contains(w.Before, e.Manager) || w.Wrote != nil && w.Wrote(e))
 }
 
 // Holds says whether live has the values of want, all of them the manager's. The manager may own more.
@@ -198,14 +200,15 @@ const nobody = "before-first-apply"
 // claims is the JSON patch of managedFields; nil: they stay, or cannot be read.
 func (w Writer) claims(live *unstructured.Unstructured) []byte {
 	next := live.DeepCopy()
-	all := next.GetManagedFields()
+	all, managers := next.GetManagedFields(), sets.New(w.Manager)
 	for i, e := range all {
 		if w.before(e) { // Helm 4 applies: its fields are taken as those that Helm 3 has written
 			all[i].Operation = metav1.ManagedFieldsOperationUpdate
+			managers.Insert(e.Manager)
 		}
 	}
 	next.SetManagedFields(all)
-	if err := csaupgrade.UpgradeManagedFields(next, sets.New(append(w.Before, w.Manager)...), w.Manager); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(next, managers, w.Manager); err != nil {
 		return nil
 	}
 	entries := next.GetManagedFields()
