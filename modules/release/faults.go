@@ -59,10 +59,19 @@ type place struct {
 	object
 }
 
-// target is a port by its name, as a Service wants it of the Pods that it selects.
+// target is a port by its name, as a Service or the like wants it of the Pods that it selects.
 type target struct {
-	service, port string
-	selects       map[string]any
+	of, field, port string
+	selects         map[string]any
+}
+
+// wantsPorts are where kinds name ports of Pods that they select.
+var wantsPorts = map[string]struct {
+	selector, list []string
+	field          string
+}{
+	"v1Service":                          {[]string{"spec", "selector"}, []string{"spec", "ports"}, "targetPort"},
+	"monitoring.coreos.com/v1PodMonitor": {[]string{"spec", "selector", "matchLabels"}, []string{"spec", "podMetricsEndpoints"}, "port"},
 }
 
 // lostPort is a name of a port that is not applied.
@@ -185,22 +194,27 @@ func (f *faults) keys(file string, o object) {
 	doc := maps.Clone(o.doc)
 	doc["apiVersion"], doc["kind"] = o.APIVersion, o.Kind // an item of a list may have none
 	repeated, found := KeyFaults(f.t.Chart, file, doc, f.schema(o))
+	if o.hook {
+		repeated = nil
+	}
 	for i, r := range repeated {
 		for _, port := range r.Lost {
 			f.lost = append(f.lost, lostPort{len(f.found) + i, port, r.Value, labelsOfPods(doc)})
 		}
 	}
 	f.found = append(f.found, found...)
-	if o.APIVersion != "v1" || o.Kind != "Service" {
+	wants, known := wantsPorts[o.APIVersion+o.Kind]
+	if !known {
 		return
 	}
-	spec, _ := doc["spec"].(map[string]any)
-	selects, _ := spec["selector"].(map[string]any)
-	ports, _ := spec["ports"].([]any)
+	labels, _ := plain.Get(doc, wants.selector)
+	selects, _ := labels.(map[string]any)
+	list, _ := plain.Get(doc, wants.list)
+	ports, _ := list.([]any)
 	for _, port := range ports {
 		of, _ := port.(map[string]any)
-		if name, is := of["targetPort"].(string); is && len(selects) > 0 {
-			f.targets = append(f.targets, target{o.Name, name, selects})
+		if name, is := of[wants.field].(string); is && len(selects) > 0 {
+			f.targets = append(f.targets, target{o.Kind + " " + o.Name, wants.field, name, selects})
 		}
 	}
 }
@@ -254,6 +268,9 @@ func KeyFaults(c *tree.Chart, file string, doc, schema map[string]any) (repeated
 	kind, _ := doc["kind"].(string)
 	f, o := faults{t: Target{Chart: c}}, objectOf(doc, apiVersion, kind)
 	for _, r := range repeated {
+		if o.hook && !r.Invalid {
+			continue // made by a create, which takes it
+		}
 		found = append(found, Fault{
 			Template: file, Line: f.nthLine(file, f.line(file, o, r.List), 2, r.Field, r.Value),
 			Text: fmt.Sprintf("%s %s: %s", o.Kind, o.Name, r), Warns: !r.Refused,
@@ -272,7 +289,7 @@ func (f *faults) all() []Fault {
 			}
 			one := &f.found[lost.fault]
 			one.Warns = false
-			one.Text = fmt.Sprintf("%s; Service %s has targetPort %s, which would lead nowhere: give it the number %s", one.Text, wants.service, wants.port, lost.number)
+			one.Text = fmt.Sprintf("%s; %s has %s %s, which would lead nowhere: give it the number %s", one.Text, wants.of, wants.field, wants.port, lost.number)
 			break
 		}
 	}

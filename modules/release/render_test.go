@@ -153,6 +153,12 @@ func TestRenderErrors(t *testing.T) {
 			"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  selector: {app: a}\n  ports: [{port: 80, targetPort: http}]\n"), nil,
 			"web/templates/0.yaml:7: Pod a: spec.containers[0].ports has containerPort/protocol 80/TCP twice: the last one is applied, named web; leave the others out" +
 				"; Service a has targetPort http, which would lead nowhere: give it the number 80"},
+		{"a name of a port that a PodMonitor wants", chartOf("web", twicePod("ports: [{containerPort: 80, name: http}, {containerPort: 80, name: web}]"),
+			"apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {app: a}}\n  podMetricsEndpoints: [{port: http}]\n"), nil,
+			"web/templates/0.yaml:7: Pod a: spec.containers[0].ports has containerPort/protocol 80/TCP twice: the last one is applied, named web; leave the others out" +
+				"; PodMonitor a has port http, which would lead nowhere: give it the number 80"},
+		{"a hook that no server takes", chartOf("web", strings.Replace(twicePod("volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]"), "labels: {app: a}", "annotations: {helm.sh/hook: pre-install}", 1)), nil,
+			"web/templates/0.yaml:7: Pod a: spec.containers[0].volumeMounts has mountPath /x twice: the API server refuses it; leave one out"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,6 +211,15 @@ func TestAKeyTwiceIsAWarning(t *testing.T) {
 		if got := strings.Join(r.warnings, "; "); err != nil || got != want {
 			t.Errorf("%s: %v, warnings\n%s\nwant\n%s", list, err, got, want)
 		}
+	}
+}
+
+// Hooks are created, and not applied: the API server takes in a create what it refuses in an apply.
+func TestAKeyTwiceOfAHook(t *testing.T) {
+	pod := strings.Replace(twicePod("ports: [{containerPort: 80, hostPort: 1}, {containerPort: 80, hostPort: 2}]"), "labels: {app: a}", "annotations: {helm.sh/hook: pre-install}", 1)
+	r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", pod)}, chartutil.DefaultCapabilities, false)
+	if err != nil || len(r.warnings) > 0 {
+		t.Error(r.warnings, err)
 	}
 }
 

@@ -19,9 +19,11 @@ type Repeated struct {
 	Field, Value string
 	// Refused: there is no one element that means the same. Else OnePerKey has made one, and Text says which.
 	Refused bool
+	// Invalid: the API server refuses it in a create, too.
+	Invalid bool
 	// Text is for people, and says what to do.
 	Text string
-	// Lost are names of ports that are not there any more.
+	// Lost are names of ports of a container that are not there any more; its own probes have the number instead.
 	Lost []string
 }
 
@@ -68,6 +70,7 @@ type joined struct {
 	text    string
 	lost    []string
 	refused bool
+	invalid bool
 }
 
 type keyedLists struct{ found []Repeated }
@@ -95,7 +98,14 @@ func (k *keyedLists) elements(list []any, path string, in []keyed) (_ []any, cha
 		if !is {
 			continue
 		}
-		if next, differs := k.all(element, fmt.Sprintf("%s[%d]", path, i), in); differs {
+		before := len(k.found)
+		next, differs := k.all(element, fmt.Sprintf("%s[%d]", path, i), in)
+		for _, r := range k.found[before:] {
+			if len(r.Lost) > 0 {
+				next = byNumber(next, r)
+			}
+		}
+		if differs {
 			if !changed {
 				list, changed = slices.Clone(list), true
 			}
@@ -178,7 +188,7 @@ func (k *keyedLists) note(path string, keys []string, key string, n int, j joine
 	if n > 2 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	r := Repeated{List: path, Refused: j.refused, Lost: j.lost}
+	r := Repeated{List: path, Refused: j.refused, Invalid: j.invalid, Lost: j.lost}
 	r.Value, _, _ = strings.Cut(key, "\x00")
 	what := message.Cut(strings.ReplaceAll(key, "\x00", "/"), 100)
 	if len(keys) > 0 {

@@ -5,12 +5,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // refuse: the API server takes no element of this key twice.
 func refuse([]any, []int) joined {
-	return joined{refused: true, text: "the API server refuses it; leave one out"}
+	return joined{refused: true, invalid: true, text: "the API server refuses it; leave one out"}
 }
 
 // once: elements of this key say nothing but their key, or the last one says what counts.
@@ -127,4 +128,35 @@ func samePort(list []any, which []int) joined {
 	}
 	j.one = one
 	return j
+}
+
+// byNumber is a container whose probes and handlers have the number of a port where they have a name that is lost.
+func byNumber(container map[string]any, r Repeated) map[string]any {
+	number, err := strconv.ParseInt(r.Value, 10, 64)
+	if err != nil {
+		return container
+	}
+	container = maps.Clone(container)
+	for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
+		if v, there := container[field]; there {
+			container[field] = withNumber(v, r.Lost, number)
+		}
+	}
+	return container
+}
+
+func withNumber(v any, lost []string, number int64) any {
+	m, is := v.(map[string]any)
+	if !is {
+		return v
+	}
+	m = maps.Clone(m)
+	for key, inner := range m {
+		if name, is := inner.(string); is && key == "port" && slices.Contains(lost, name) {
+			m[key] = number
+		} else {
+			m[key] = withNumber(inner, lost, number)
+		}
+	}
+	return m
 }
