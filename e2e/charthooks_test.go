@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +26,12 @@ spec:
   template:
     spec: {restartPolicy: Never, nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}
 `
-	f := withObjects(t, shared.Namespace(t), "starling", files, mirror("hk-other", on))
+	stuck := mirror("hk-stuck", on)
+	stuck["hk-stuck/templates/clean.yaml"] = strings.NewReplacer("  activeDeadlineSeconds: 1\n", "", "name: clean", "name: stuck").Replace(files["hk-web/templates/clean.yaml"])
+	f := withObjects(t, shared.Namespace(t), "starling", files, stuck, mirror("hk-other", on))
 	f.start()
+	f.waitCondition("hk-stuck", "Ready", "True")
+	f.patchObject("hk-stuck", `{"spec":{"enabled":false}}`)
 	f.waitCondition("hk-web", "Ready", "True")
 	maps := shared.Client.CoreV1().ConfigMaps(f.ns)
 	uid := func() types.UID {
@@ -56,6 +61,14 @@ spec:
 		_, err := maps.Get(t.Context(), "hk-web", metav1.GetOptions{})
 		return err
 	})
+
+	f.eventually("the Job that never ends is there", func() error {
+		_, err := shared.Client.BatchV1().Jobs(f.ns).Get(t.Context(), "stuck", metav1.GetOptions{})
+		return err
+	})
+	f.patchObject("hk-stuck", `{"spec":{"enabled":true},"metadata":{"annotations":{"starling.dev/reconcile":"now"}}}`)
+	f.waitState("hk-stuck", status.ModuleReady)
+	f.waitRevision(f.ns, "hk-stuck", 2)
 
 	f.write(map[string]string{"hk-web": ""})
 	f.waitState("hk-web", status.ModuleFailed, "job clean failed: DeadlineExceeded")

@@ -99,8 +99,10 @@ type Manager struct {
 	current sync.Map // Ref → deployed
 	// kindless are the releases whose repair has met a kind that is not served.
 	kindless sync.Map // Ref → nothing
-	// hookless are the modules whose next uninstall runs no hooks of the chart, see [Manager.SkipHooks].
+	// hookless are the modules whose next uninstall runs no hooks of the chart, see [Manager.Again].
 	hookless sync.Map // Ref of the module alone → nothing
+	// ending are the uninstalls that are under way.
+	ending sync.Map // module → its end
 	// claims are the objects that releases wait for, see [Manager.claim].
 	claims sync.Map // Ref → claims
 	// questions are those of charts about the API server, see [Manager.ask].

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,10 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	}
 	defer leave(&err)
 	defer m.glances.forget(ref)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	m.ending.Store(ref.Module, end)
+	defer m.ending.Delete(ref.Module)
 	last, err := m.latest(ctx, ref)
 	if err != nil {
 		return false, err
@@ -91,9 +96,18 @@ func (m *Manager) whole(ctx context.Context, ref Ref) bool {
 	})
 }
 
-// SkipHooks has the next try of an uninstall that has failed once run no hooks of the chart. A module that is on again
-// forgets it.
-func (m *Manager) SkipHooks(module string) { m.hookless.Store(Ref{Module: module}, nil) }
+var errAgain = errors.New("somebody asks for another try")
+
+// Again ends a try of an uninstall that is under way, so that the next one comes at once. Without hooks of the chart, when
+// an uninstall had begun; a module that is on again forgets that.
+func (m *Manager) Again(module string, hookless bool) {
+	if hookless {
+		m.hookless.Store(Ref{Module: module}, nil)
+	}
+	if end, is := m.ending.Load(module); is {
+		end.(context.CancelCauseFunc)(errAgain)
+	}
+}
 
 // kept is the error of an uninstall with what its reader can do.
 func (m *Manager) kept(ctx context.Context, ref Ref, err error) error {

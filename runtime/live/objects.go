@@ -22,9 +22,7 @@ func (d *Driver) openObjects(own effect.Instance) {
 		Facts:     d.objectFacts,
 		Elsewhere: func(module string) bool { return d.generation.Load().Elsewhere[module] },
 		Reconcile: func(module, how string) {
-			if how == effect.WithoutHooks {
-				d.releases.SkipHooks(module)
-			}
+			d.releases.Again(module, how == effect.WithoutHooks)
 			d.inbox.put(engine.Reconcile{Module: module})
 		},
 		Event: func(about effect.Ref, e effect.Event) {
