@@ -154,7 +154,10 @@ func TestADefinitionKeepsItsObjectsReal(t *testing.T) {
 	f := setup(t)
 	group := f.ns + ".keeps.example"
 	crds := f.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	t.Cleanup(func() { _ = crds.Delete(context.Background(), "dials."+group, metav1.DeleteOptions{}) })
+	t.Cleanup(func() { // while nobody converts its objects the definition stays, and so does each namespace that is deleted
+		_, _ = crds.Patch(context.Background(), "dials."+group, types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`), metav1.PatchOptions{})
+		_ = crds.Delete(context.Background(), "dials."+group, metav1.DeleteOptions{})
+	})
 	bring := func(force bool, text string) error {
 		_, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: force}, []File{{Path: "crds/dials.yaml", Data: []byte(strings.ReplaceAll(text, "safe.example", group))}})
 		return err
