@@ -41,7 +41,7 @@ ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/
 # make race does them, make test does not. Packages that start no goroutine have no races, and their random tests take
 # ten times as long with the detector.
 RACED   = $(addprefix $(MODULE)/,runtime/live runtime/executor runtime/drift runtime/plan runtime/dev runtime/sim modules/release)
-HELM    = $(filter-out $(MODULE)/e2e% $(RACED),$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/action"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
+HELM    = $(filter-out $(MODULE)/e2e% $(RACED),$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/engine"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
 SERIAL  = $(filter $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
 
 # The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.

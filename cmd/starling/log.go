@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/zerologr"
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/runtime/live"
@@ -92,11 +91,10 @@ func (forDebugging) Sample(level zerolog.Level) bool {
 	return level >= zerolog.WarnLevel || zerolog.GlobalLevel() <= zerolog.DebugLevel
 }
 
-// tameLibraries has Helm write as us, and keeps it from warning through the standard
-// logger, where it quotes values. Both are the process's, so this happens once.
+// tameLibraries keeps Helm from warning through the standard logger, where it quotes values. The logger is the process's, so
+// this happens once.
 func tameLibraries() {
 	stdlog.SetOutput(io.Discard)
-	kube.ManagedFieldsManager = "starling"
 }
 
 // tidyMessage keeps what a hook says from looking like more than one line of the log, and

@@ -95,6 +95,15 @@ func (w want) inputsLabel() string {
 	return (inputsLookup + "." + textDigest(w.Inputs+w.Lookups))[:digestLength]
 }
 
+// number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision: else
+// failures would leave nothing to roll back to.
+func (w want) number(last revision) int {
+	if last.Status == helmrelease.StatusFailed && last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart {
+		return last.Number
+	}
+	return last.Number + 1
+}
+
 // owner says, for people, who a release belongs to when it is not (instance,
 // module); "" when it is theirs.
 func owner(labels map[string]string, instance, module string) string {

@@ -22,10 +22,5 @@
 // them. Actions on different releases run side by side; the caller (the lane of
 // the module) sees to it that one release has one action at a time.
 //
-// # Helm's package globals
-//
-// This package sets none. cmd sets, once, before the first Manager:
-// kube.ManagedFieldsManager (the field manager of Helm's writes; unset it is the
-// name of the binary), and the output of the standard library's log package,
-// which Helm and its template engine use for warnings that may print values.
+// Helm and its template engine warn through the standard library's log package, and may print values: cmd discards that.
 package release

@@ -277,14 +277,14 @@ func testDriftCases(t *testing.T, all *driftWorld) {
 				t.Fatal(err)
 			}
 			if !c.gone {
-				now, known := owned.Of(u.GetManagedFields(), FieldManager(), nil)
+				now, known := owned.Of(u.GetManagedFields(), FieldManager, nil)
 				if known == c.cleared || before.Owned.Same(now) == (c.changed || c.cleared) {
 					t.Errorf("owned was %x and is %x, %v", before.Owned, now, known)
 				}
 			}
 			w.repaired(c, before.Key())
 			if !c.gone {
-				before.Owned, _ = owned.Of(o.get().GetManagedFields(), FieldManager(), nil)
+				before.Owned, _ = owned.Of(o.get().GetManagedFields(), FieldManager, nil)
 				w.seesMore(o, before)
 			}
 			if again := w.repair(before.Key()); len(again.Written) > 0 {
@@ -329,7 +329,7 @@ func (w *driftWorld) repaired(c driftCase, key Key) {
 	if u.GetLabels()[effect.ReleasedByLabel] != w.instance {
 		w.t.Errorf("labels are %v", u.GetLabels())
 	}
-	now, known := owned.Of(u.GetManagedFields(), FieldManager(), nil)
+	now, known := owned.Of(u.GetManagedFields(), FieldManager, nil)
 	if len(out.Objects.Seen) != 1 || !known || !out.Objects.Seen[0].Owned.Same(now) {
 		w.t.Errorf("%+v is left, owned is %x", out.Objects, now)
 	}
@@ -344,7 +344,7 @@ func (w *driftWorld) seesMore(o *others, before Object) {
 	w.t.Helper()
 	body := map[string]string{"ConfigMap": `{"data":{"color":"black"}}`, "Deployment": `{"spec":{"template":{"spec":{"nodeSelector":{"there-is-no":"other-node"}}}}}`, "Gadget": `{"spec":{"count":7,"free":{"a":7}}}`}[before.Kind]
 	o.merge(body)
-	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager(), nil); before.Owned.Same(now) {
+	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager, nil); before.Owned.Same(now) {
 		w.t.Errorf("after %s nothing is seen", body)
 	}
 	w.repair(before.Key())

@@ -113,7 +113,7 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 		t.Helper()
 		for _, of := range []schema.GroupVersionResource{configMaps, deployments, gadgets} {
 			before := seenOf(t, objects, of.Resource)
-			if now, known := owned.Of((&others{w, of}).get().GetManagedFields(), FieldManager(), ignoredOf(target.Ignore, before)); !known || !before.Owned.Same(now) {
+			if now, known := owned.Of((&others{w, of}).get().GetManagedFields(), FieldManager, ignoredOf(target.Ignore, before)); !known || !before.Owned.Same(now) {
 				t.Errorf("%s: %s differs", what, of.Resource)
 			}
 		}
@@ -121,7 +121,7 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 			t.Errorf("%s: a repair wrote %v; digests %s, %s", what, out.Written, out.Objects.Digest, objects.Digest)
 		}
 		for _, e := range (&others{w, deployments}).get().GetManagedFields() {
-			if e.Manager == FieldManager() && strings.Contains(e.FieldsV1.String(), "f:replicas") {
+			if e.Manager == FieldManager && strings.Contains(e.FieldsV1.String(), "f:replicas") {
 				t.Errorf("%s: Starling owns the replicas", what)
 			}
 		}

@@ -82,7 +82,7 @@ func TestDriftByWebhooks(t *testing.T) {
 	want := func(size string, same bool) {
 		t.Helper()
 		u := o.get()
-		now, _ := owned.Of(u.GetManagedFields(), FieldManager(), nil)
+		now, _ := owned.Of(u.GetManagedFields(), FieldManager, nil)
 		if got, _, _ := unstructured.NestedString(u.Object, "data", "size"); got != size || before.Owned.Same(now) != same {
 			t.Errorf("size is %s, owned was %x and is %x", got, before.Owned, now)
 		}

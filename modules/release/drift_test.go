@@ -149,7 +149,7 @@ func TestUpgradeOwnsWhatOthersHaveWritten(t *testing.T) {
 	}
 	before := seenOf(t, res.Objects, "configmaps")
 	o.merge(`{"data":{"color":"green"}}`)
-	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager(), nil); before.Owned.Same(now) {
+	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager, nil); before.Owned.Same(now) {
 		t.Error("a change is not seen")
 	}
 }
@@ -275,8 +275,8 @@ func TestRepairOfSecrets(t *testing.T) {
 	}
 	before := o.get().GetManagedFields()
 	o.merge(`{"data":{"k":"eA=="}}`)
-	was, _ := owned.Of(before, FieldManager(), nil)
-	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager(), nil); was.Same(now) {
+	was, _ := owned.Of(before, FieldManager, nil)
+	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager, nil); was.Same(now) {
 		t.Error("a change is not seen")
 	}
 	if out := w.repair(); len(out.Written) != 1 {

@@ -42,7 +42,7 @@ func testDriftOverWrites(t *testing.T, w *driftWorld) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now, known := owned.Of(u.GetManagedFields(), FieldManager(), nil); !known || !want.Owned.Same(now) {
+			if now, known := owned.Of(u.GetManagedFields(), FieldManager, nil); !known || !want.Owned.Same(now) {
 				differ = append(differ, key.Kind)
 			}
 		}

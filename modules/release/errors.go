@@ -65,6 +65,7 @@ func tidy(text string) string {
 	text = templateHints(text)
 	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
 	text = wrongType.ReplaceAllStringFunc(text, tidyType)
+	text = typed.ReplaceAllStringFunc(text, tidyTyped)
 	text = goTypes.Replace(text)
 	return message.Cut(listLine(text), maxError)
 }

@@ -14,6 +14,10 @@ func TestTidy(t *testing.T) {
 			`Deployment.apps "a" is invalid: spec.selector: Invalid value: field is immutable`},
 		{"a Go struct", `Pod "a" is invalid: spec: Invalid value: core.PodSpec{Env: {"x"}}: no`, `Pod "a" is invalid: spec: Invalid value: no`},
 		{"a short value", `a: Invalid value: "b c": no`, `a: Invalid value: "b c": no`},
+		{"a type that an apply refuses", `cannot apply ConfigMap "web": failed to create typed patch object (apps/web; /v1, Kind=ConfigMap): .data.port: expected string, got &value.valueUnstructured{Value:1}`,
+			`cannot apply ConfigMap "web": ConfigMap in version "v1" cannot be handled as a ConfigMap: data.port must be a string, not a number`},
+		{"a type below", "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.template: expected map, got &value.valueUnstructured{Value:\"se\\ncret\"}",
+			`Deployment in version "v1" cannot be handled as a Deployment: spec.template must be an object, not a string`},
 		{"storage", "create: failed to create: secrets is forbidden", "secrets is forbidden"},
 	}
 	for _, tt := range tests {

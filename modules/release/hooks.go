@@ -37,8 +37,10 @@ func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, memb
 		if err != nil {
 			return err
 		}
-		if err := l.m.limitList(l.target, objects); l.target.Name != "" && err != nil {
-			return err
+		if l.target.Name != "" { // a release that ends holds what it was allowed
+			if err := l.m.limitList(l.target, objects); err != nil {
+				return err
+			}
 		}
 		if err := l.deleteHook(h, helmrelease.HookBeforeHookCreation, members); err != nil {
 			return err
@@ -95,7 +97,7 @@ func (l *life) makeHook(s stored, members []stored) error {
 			return err
 		}
 	}
-	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager()})
+	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager})
 	return err
 }
 

@@ -94,6 +94,8 @@ type revisionPlan struct {
 	rel *helmrelease.Release
 	// before is the revision whose objects are there; nil: none is.
 	before *helmrelease.Release
+	// again: the revision has failed, and is tried once more.
+	again bool
 	// was and want are the objects of the two.
 	was, want []stored
 }
@@ -107,16 +109,19 @@ func (l *life) plan(next step, shown rendering, ch *chart.Chart, w want, last re
 	now := l.now()
 	p.rel = &helmrelease.Release{
 		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: copyMap(l.target.Values), Manifest: manifest, Hooks: hooks,
-		Version: last.Number + 1, Labels: l.labels(w),
+		Version: w.number(last), Labels: l.labels(w),
 		Info: &helmrelease.Info{FirstDeployed: now, LastDeployed: now, Status: helmrelease.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
 	}
 	l.holds = int64(len(manifest))
 	if next == stepUpgrade {
-		var labels map[string]string
-		if p.before, labels, err = l.before(last); err != nil {
+		var newest *helmrelease.Release
+		if p.before, newest, err = l.before(last); err != nil {
 			return p, err
 		}
-		for key, value := range labels {
+		if p.again = p.rel.Version == last.Number; p.again {
+			p.rel.Info.LastDeployed = newest.Info.LastDeployed // what it wrote then counts
+		}
+		for key, value := range newest.Labels {
 			if _, ours := p.rel.Labels[key]; !ours {
 				p.rel.Labels[key] = value
 			}
@@ -154,14 +159,10 @@ func partsOf(shown rendering) ([]*helmrelease.Hook, string, error) {
 	return hooks, text.String(), nil
 }
 
-// before reads the revision whose objects are there: the newest one that is deployed, else the last one. Labels are those
-// of the last one.
-func (l *life) before(last revision) (rel *helmrelease.Release, labels map[string]string, err error) {
-	if rel, err = l.read(last.Number); err != nil {
-		return nil, nil, err
-	}
-	if labels = rel.Labels; last.Status == helmrelease.StatusDeployed {
-		return rel, labels, nil
+// before reads the revision whose objects are there: the newest one that is deployed, else the last one; and the last one.
+func (l *life) before(last revision) (rel, newest *helmrelease.Release, err error) {
+	if newest, err = l.read(last.Number); err != nil || last.Status == helmrelease.StatusDeployed {
+		return newest, newest, err
 	}
 	all, err := l.m.revisions(l.ctx, l.ref)
 	if err != nil {
@@ -170,10 +171,10 @@ func (l *life) before(last revision) (rel *helmrelease.Release, labels map[strin
 	for _, r := range all {
 		if r.Status == helmrelease.StatusDeployed {
 			rel, err = l.read(r.Number)
-			return rel, labels, err
+			return rel, newest, err
 		}
 	}
-	return rel, labels, nil
+	return newest, newest, nil
 }
 
 func (l *life) read(number int) (rel *helmrelease.Release, err error) {
@@ -208,7 +209,7 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 			return false, l.ended(err)
 		}
 	}
-	if err := l.record(p.rel, true); err != nil {
+	if err := l.record(p.rel, !p.again); err != nil {
 		return false, l.ended(err)
 	}
 	done, err := l.carryOut(p, live)
@@ -247,7 +248,7 @@ func (l *life) carryOut(p revisionPlan, live liveObjects) (done bool, err error)
 	if err := l.record(p.rel, false); err != nil {
 		return true, fmt.Errorf("the end of the action is not recorded: %w", err)
 	}
-	if p.before != nil && p.before.Info.Status != helmrelease.StatusSuperseded {
+	if p.before != nil && p.before.Info.Status != helmrelease.StatusSuperseded && p.before.Version != p.rel.Version {
 		p.before.Info.Status = helmrelease.StatusSuperseded
 		if err := l.record(p.before, false); err != nil { // the next reconcile sees that two are deployed
 			return true, fmt.Errorf("the end of the action is not recorded: revision %d is deployed, too: %w", p.before.Version, err)

@@ -156,11 +156,23 @@ func (r *reconcile) read() error {
 	return err
 }
 
-// clean notes that the release is there, and deletes what is left of earlier revisions.
+// clean notes that the release is there, and deletes what is left of earlier revisions. Objects of the one that is deployed
+// may be among these: another one may have ended before it began.
 func (r *reconcile) clean() error {
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
 		return err
+	}
+	if len(rec.Left) > 0 {
+		rel, err := r.m.Last(r.ctx, r.t.Namespace, r.t.Name)
+		if err != nil || rel == nil {
+			return err
+		}
+		had, err := objectsOf(rel.Manifest)
+		if err != nil {
+			return fmt.Errorf("the stored manifest cannot be read: %w", err)
+		}
+		rec.Left = without(r.t.Namespace, r.m.placed(rec.Left), r.m.placed(had))
 	}
 	if err := r.m.records.set(r.ctx, rec); err != nil {
 		return err
@@ -297,7 +309,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	return r.m.renderAs(r.ctx, r.t, caps, true, r.last.Number+1)
+	return r.m.renderAs(r.ctx, r.t, caps, true, r.want.number(r.last))
 }
 
 // settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks things

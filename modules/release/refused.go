@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -27,6 +28,37 @@ var (
 // typeWords are the words of schemas for what JSON calls otherwise.
 var typeWords = map[string]string{
 	"bool": "a boolean", "number": "a number", "string": "a string", "object": "an object", "array": "an array",
+}
+
+// typed is how server-side apply tells of a field that has a value of another type; it quotes the value.
+var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?:[^/,]*/)?([^/,)]+), Kind=(\w+)\): (?s:.*?)\.([^\s:]+): expected (\w+)(?: \([^)]*\))?, got &?value\.valueUnstructured\{Value:(?s:(.*))\}`)
+
+func tidyTyped(text string) string {
+	m := typed.FindStringSubmatch(text)
+	is, want := "string", m[4]
+	switch value := m[5]; {
+	case strings.HasPrefix(value, "map["):
+		is = "object"
+	case strings.HasPrefix(value, "["):
+		is = "array"
+	case value == "true" || value == "false":
+		is = "bool"
+	default:
+		if _, err := strconv.ParseFloat(value, 64); err == nil {
+			is = "number"
+		}
+	}
+	switch want {
+	case "map":
+		want = "object"
+	case "list":
+		want = "array"
+	case "boolean":
+		want = "bool"
+	case "numeric":
+		want = "number"
+	}
+	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], m[3], typeWords[want], typeWords[is])
 }
 
 func tidyType(text string) string {

@@ -7,12 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,22 +95,16 @@ func DigestOf(objects []Object, ignore []owned.Ignore) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// FieldManager is the manager in metadata.managedFields of what releases write, which Helm's
-// client names.
-func FieldManager() string {
-	if kube.ManagedFieldsManager != "" {
-		return kube.ManagedFieldsManager
-	}
-	return filepath.Base(os.Args[0])
-}
+// FieldManager is the manager in metadata.managedFields of what releases write.
+const FieldManager = "starling"
 
 // writer writes the objects of releases. Writes of Helm's command, of Flux and of others that have Helm in their process
 // count as Starling's, which works on the release.
 func (m *Manager) writer(warn func(text string)) apply.Writer {
-	return apply.Writer{Manager: FieldManager(), Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Warn: warn}
+	return apply.Writer{Manager: FieldManager, Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Warn: warn}
 }
 
-// wroteAsHelm says whether a manager has made the object as Helm does, under the name of its own program. People who name
+// wroteAsHelm says whether a manager has made the object as Helm does, under another name. People who name
 // a release on an object by hand do not.
 func wroteAsHelm(e metav1.ManagedFieldsEntry) bool {
 	if e.FieldsV1 == nil || strings.HasPrefix(e.Manager, "kubectl") {
@@ -220,7 +211,7 @@ func kindsOf(objects []Object) []Scope {
 
 func observe(key Key, u *unstructured.Unstructured, ignore []owned.Path) Object {
 	o := Object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Version: u.GetResourceVersion()}
-	o.Owned, _ = owned.Of(u.GetManagedFields(), FieldManager(), ignore)
+	o.Owned, _ = owned.Of(u.GetManagedFields(), FieldManager, ignore)
 	return o
 }
 

@@ -98,7 +98,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		if err = r.belongs(live); err == nil {
 			was := live
 			if live, out.written, err = r.restore(client, s, live, paths); out.written {
-				out.edits = owned.Edits(was, live, FieldManager())
+				out.edits = owned.Edits(was, live, FieldManager)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 	}
 	fields := live.GetManagedFields()
 	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
-	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager(), r.ran)...)
+	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager, r.ran)...)
 	o := yielding(s.obj.Object, s.obj, live, paths)
 	o.Was = o.Want
 	now, err := r.writer().Apply(r.ctx, client, o)
@@ -169,7 +169,7 @@ func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructu
 	if err != nil {
 		return nil, err
 	}
-	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager()})
+	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // sameValues compares two states of an object without what Starling and the API server note of it.

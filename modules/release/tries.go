@@ -70,6 +70,11 @@ func (l *life) tries(p revisionPlan) func() (tries, error) {
 			return tries{}, nil
 		}
 		list := []*helmrelease.Release{p.before}
+		if p.again {
+			before, info := *p.rel, *p.rel.Info
+			info.Status, before.Info = helmrelease.StatusFailed, &info
+			list = append(list, &before)
+		}
 		all, err := l.m.revisions(l.ctx, l.ref)
 		if err != nil {
 			return tries{}, err

@@ -188,7 +188,7 @@ func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstruct
 // yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted before.
 func yielding(was map[string]any, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
 	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: &unstructured.Unstructured{Object: runtime.DeepCopyJSON(was)}}
-	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager(), paths)
+	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager, paths)
 	owned.Keep(o.Whole.Object, live.Object, paths)
 	return o
 }
@@ -196,14 +196,14 @@ func yielding(was map[string]any, want, live *unstructured.Unstructured, paths [
 // name writes on an object whose it is, and leaves the rest of it.
 func (l *life) name(to dynamic.ResourceInterface, obj, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want := onlyNames(obj)
-	if apply.Holds(want.Object, live.Object, FieldManager()) {
+	if apply.Holds(want.Object, live.Object, FieldManager) {
 		return live, nil
 	}
 	body, err := want.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	return to.Patch(l.ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager()})
+	return to.Patch(l.ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // hookNames are the objects that hooks of a revision make, by identity.

@@ -84,7 +84,9 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 	now, err := w.apply(ctx, to, want)
 	switch {
 	case cannotApply(err):
-		return w.replace(ctx, to, o.Whole, live)
+		if whole, failed := w.replace(ctx, to, o.Whole, live); failed == nil {
+			return whole, nil
+		}
 	case apierrors.IsInvalid(err): // beside a field of others that excludes it
 		if whole, failed := w.replace(ctx, to, o.Whole, live); failed != nil {
 			return nil, err

@@ -267,7 +267,7 @@ func New(o Options) (*Driver, error) {
 	d.watches = watch.New(watch.Options{Client: o.Client, Sink: sink{d}})
 	d.metrics.state.sizes(d.watches.Size)
 	d.drift = drift.New(drift.Options{
-		Instance: instance, Manager: release.FieldManager(), Start: d.watches.Start, Stop: d.watches.Stop,
+		Instance: instance, Manager: release.FieldManager, Start: d.watches.Start, Stop: d.watches.Stop,
 		Changed: func(module string) { d.inbox.put(engine.Drift{Module: module}) },
 	})
 	d.writer = cluster.NewWriter(cluster.WriterOptions{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -278,9 +279,17 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 		d.traces.helm("repair", a.Ref, nil, began, done.Err, named("objects", len(done.Written)))
 	}
 	if n := len(done.Written); n > 0 {
-		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
-			Stringer("first", done.Written[0]).Stringer("took", time.Since(began).Round(time.Millisecond)).Msg("repaired")
-		d.repairs.Store(a.Ref.Module, modules.RepairOf(done.Written, time.Now()))
+		log := d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
+			Stringer("first", done.Written[0]).Stringer("took", time.Since(began).Round(time.Millisecond))
+		var edits []owned.Edit
+		for _, c := range done.Changes {
+			if c.Ref == done.Written[0] && len(c.Edits) > 0 {
+				edits = c.Edits
+				log = log.Str("by", edits[0].By).Stringer("field", edits[0].Path)
+			}
+		}
+		log.Msg("repaired")
+		d.repairs.Store(a.Ref.Module, modules.RepairOf(done.Written, edits, time.Now()))
 	}
 	return done
 }

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
@@ -49,11 +50,18 @@ type Repair struct {
 	Message string      `json:"message"`
 }
 
-// RepairOf is the repair of these objects, of one at least.
-func RepairOf(objects []effect.Ref, at time.Time) *Repair {
+// RepairOf is the repair of these objects, of one at least. Edits are the fields of the first one that others had changed.
+func RepairOf(objects []effect.Ref, edits []owned.Edit, at time.Time) *Repair {
 	text := objects[0].String() + " was put right"
 	if n := len(objects) - 1; n > 0 {
 		text = fmt.Sprintf("%s and %d more were put right", objects[0], n)
+	}
+	if len(edits) > 0 {
+		text += fmt.Sprintf(": %s had changed %s", cmp.Or(edits[0].By, "somebody"), edits[0].Path)
+		if n := len(edits) - 1; n > 0 {
+			text += fmt.Sprintf(" and %d more fields", n)
+		}
+		text += fmt.Sprintf("; module(ignore = [%q]) leaves it so", objects[0].Kind+"/"+objects[0].Name+" "+edits[0].Path.String())
 	}
 	return &Repair{Time: metav1.NewTime(at.UTC().Truncate(time.Second)), Message: text}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -183,7 +184,8 @@ func TestEvents(t *testing.T) {
 	}
 	var drift []string
 	healed := web(status.ModuleReady, 1)
-	healed.Repair = RepairOf([]effect.Ref{{Kind: "ConfigMap", Namespace: "apps", Name: "web"}, {Kind: "Secret", Namespace: "apps", Name: "web"}}, noon)
+	healed.Repair = RepairOf([]effect.Ref{{Kind: "ConfigMap", Namespace: "apps", Name: "web"}, {Kind: "Secret", Namespace: "apps", Name: "web"}},
+		[]owned.Edit{{Path: owned.Path{{Field: "data"}, {Field: "text"}}, By: "kubectl-edit"}}, noon)
 	contested := healed
 	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", By: []string{"argo"}, Contested: true, Fields: []string{"data.text"}, Remedy: "End it"}, {Object: "Secret apps/web"}}
 	for _, f := range []Facts{healed, healed, contested, contested, web(status.ModuleReady, 1)} {
@@ -193,7 +195,8 @@ func TestEvents(t *testing.T) {
 		}
 		s = next
 	}
-	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more were put right\n"+
+	if got, want := strings.Join(drift, "\n"), "Healed: ConfigMap apps/web and 1 more were put right: kubectl-edit had changed data.text; "+
+		`module(ignore = ["ConfigMap/web data.text"]) leaves it so`+"\n"+
 		"Contested: ConfigMap apps/web is contested by argo in data.text; and 1 more differ: starling get module web. End it"; got != want {
 		t.Errorf("Events\n%s\nwant\n%s", got, want)
 	}

@@ -2,13 +2,10 @@ package plan
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/kube"
-
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -27,10 +24,6 @@ type owner struct {
 
 // ownership reads the records of an object.
 func ownership(obj map[string]any) owner {
-	names := []string{"starling", kube.ManagedFieldsManager}
-	if kube.ManagedFieldsManager == "" && len(os.Args) > 0 {
-		names = append(names, filepath.Base(os.Args[0])) // as Helm does
-	}
 	var out owner
 	entries := effect.At[[]any](obj, "metadata", "managedFields")
 	for _, e := range entries {
@@ -38,7 +31,7 @@ func ownership(obj map[string]any) owner {
 		manager, _ := entry["manager"].(string)
 		fields, is := entry["fieldsV1"].(map[string]any)
 		switch {
-		case is && slices.Contains(names, manager) && entry["subresource"] == nil:
+		case is && manager == release.FieldManager && entry["subresource"] == nil:
 			out.fields = append(out.fields, fields)
 		case is:
 			out.others = append(out.others, fields)

@@ -17,7 +17,7 @@ import (
 func (w *World) openDrift(instance string) {
 	w.drifting, w.drifted = map[string]*follower{}, nil
 	o := drift.Options{
-		Instance: instance, Manager: release.FieldManager(),
+		Instance: instance, Manager: release.FieldManager,
 		Start:   func(spec watch.Spec) { w.drifting[spec.ID] = newFollower(spec, false) },
 		Stop:    func(id string) { delete(w.drifting, id) },
 		Changed: func(module string) { w.drifted = append(w.drifted, module) },
