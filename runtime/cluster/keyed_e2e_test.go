@@ -84,13 +84,12 @@ func TestKeysThatAreThereTwiceAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(w.ns)
-	deployment := func(env string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: parse(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: x}}, "+
-			"template: {metadata: {labels: {a: x}}, spec: {containers: [{name: a, image: a, env: ["+env+"]}]}}}\n")}
+	to := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}).Namespace(w.ns)
+	pods := func(env string) *unstructured.Unstructured { // of a kind that no controller writes
+		return &unstructured.Unstructured{Object: parse(t, "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: x}\ntemplate: {spec: {containers: [{name: a, image: a, env: ["+env+"]}]}}\n")}
 	}
 	const twice = "{name: ONE, value: foo}, {name: TWO, value: bar}, {name: ONE, value: baz}"
-	live, err := to.Create(t.Context(), deployment(twice), metav1.CreateOptions{FieldManager: "helm"})
+	live, err := to.Create(t.Context(), pods(twice), metav1.CreateOptions{FieldManager: "helm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,18 +101,18 @@ func TestKeysThatAreThereTwiceAlready(t *testing.T) {
 		{twice, "{name: ONE, value: foo}, {name: TWO, value: bar}", "ONE=foo TWO=bar"},
 	} {
 		if step.by != "" {
-			edited := deployment(step.by)
+			edited := pods(step.by)
 			edited.SetResourceVersion(live.GetResourceVersion())
 			if live, err = to.Update(t.Context(), edited, metav1.UpdateOptions{FieldManager: "somebody"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := deployment(step.env)
+		want := pods(step.env)
 		want.Object, _ = object.OnePerKey(want.Object, nil)
 		if live, err = writer.Apply(t.Context(), to, apply.Object{Want: want, Live: live, Whole: want}); err != nil {
 			t.Fatal(err)
 		}
-		containers, _ := object.Get(live.Object, []string{"spec", "template", "spec", "containers"})
+		containers, _ := object.Get(live.Object, []string{"template", "spec", "containers"})
 		env, _ := containers.([]any)[0].(map[string]any)["env"].([]any)
 		var got []string
 		for _, e := range env {
