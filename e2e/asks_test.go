@@ -56,6 +56,7 @@ spec: {color: red}
 	}
 	f.waitData("web", map[string]string{"lamps": "false"})
 	f.waitRevision(f.ns, "web", 3)
+	f.waitRevision(f.ns, "light", 3)
 	f.restart()
 	f.waitState("web", status.ModuleReady)
 	f.waitRevision(f.ns, "web", 3)
