@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
@@ -146,7 +146,7 @@ func (f *faults) name(file string, o object, metadata map[string]any) {
 	}
 	_, there := metadata["name"]
 	_, generated := metadata["generateName"]
-	switch problems := path.IsValidPathSegmentName(o.Name); {
+	switch problems := rest.IsValidPathSegmentName(o.Name); {
 	case o.Name != "" && len(problems) > 0:
 		f.add(file, o, "metadata.name", fmt.Sprintf("%s: metadata.name %q %s", o.Kind, message.Cut(o.Name, 100), problems[0]))
 	case o.Name != "":
