@@ -20,9 +20,9 @@ func TestChartsThatCannotBeReleased(t *testing.T) {
 		module, template string
 		says             []string
 	}{
-		{"twice", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice}\n", []string{"twice/templates/cm.yaml: ConfigMap twice", "is in twice/templates/bad.yaml too"}},
+		{"twice", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice}\n", []string{"twice/templates/cm.yaml:3: ConfigMap twice", "is in twice/templates/bad.yaml too"}},
 		{"unserved", thing, []string{refused}},
-		{"defines", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.nobody.example}\n---\n" + thing, []string{refused}},
+		{"defines", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.nobody.example}\n---\n" + thing, []string{"CustomResourceDefinition things.nobody.example: what is there cannot be read"}},
 		{"taken", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: healthy}\n", []string{`ConfigMap "healthy"`, "belongs to the helm release healthy"}},
 	}
 	healthy := trees(mirror("healthy", on), mirror("many", on), mirror("unserved", things), mirror("defines", things), mirror("twice", on), mirror("taken", on), probe())

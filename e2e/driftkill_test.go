@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +78,7 @@ func testKilledInARepair(t *testing.T, after bool) {
 	parts := func() {
 		s.change("ConfigMap", "web", `{"data": {"text": "theirs"}}`)
 		s.change("Deployment", "web", "")
-		s.change("ConfigMap", "other", `{"metadata": {"managedFields": [{}]}}`)
+		s.updated("ConfigMap", "other")
 		s.change("Deployment", "other", `{"metadata": {"labels": {"starling.dev/released-by": null}}}`)
 	}
 	all := func() {
@@ -93,8 +94,8 @@ func testKilledInARepair(t *testing.T, after bool) {
 		f.start()
 		f.waitReady()
 	}
-	// An object without managedFields is applied, one that is gone is created: the digest is another
-	// one each time, and is written. No process repairs an object three times, which would be contested.
+	// An object that is gone is applied, and one has been written without apply before: the digest is another one each time,
+	// and is written. No process repairs an object three times, which would be contested.
 	for n, killed := 1, true; killed; n++ {
 		killed = false
 		for _, change := range []func(){parts, all} {
@@ -137,6 +138,32 @@ func (f *fixture) records() map[string]string {
 		f.t.Fatal(err)
 	}
 	return cm.Data
+}
+
+// updated makes an object one that Starling has written without apply, as earlier versions did.
+func (s somebodyElse) updated(kind, name string) {
+	s.t.Helper()
+	i := slices.IndexFunc(driftingKinds, func(k schema.GroupVersionKind) bool { return k.Kind == kind })
+	client, err := s.cluster.Resource(s.object(driftingKinds[i], name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	live, err := client.Get(s.t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return // it is made anew
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	fields := live.GetManagedFields()
+	for i := range fields {
+		fields[i].Operation = metav1.ManagedFieldsOperationUpdate
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": fields}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.change(kind, name, string(patch))
 }
 
 // change merges a patch into an object, or deletes it where there is none.
