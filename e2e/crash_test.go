@@ -141,16 +141,9 @@ func TestKilledInTheMiddleOfAnInstall(t *testing.T) {
 	f.process.Kill()
 
 	f.start()
-	f.waitPending("slow", 2, release.StatusPendingUpgrade)
-	all, err := history(f.ns, "slow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if first := all[0].Info; first.Status != release.StatusFailed || !strings.Contains(first.Description, "taken over") {
-		t.Errorf("revision 1 is %s: %s; want it failed, as taken over", first.Status, first.Description)
-	}
+	f.waitPending("slow", 1, release.StatusPendingUpgrade) // the same try, once more
 	shared.AddNode(t, f.ns, map[string]string{"e2e": f.ns})
-	f.waitRevision(f.ns, "slow", 2)
+	f.waitRevision(f.ns, "slow", 1)
 	f.waitState("slow", status.ModuleReady)
 	f.waitRevision(f.ns, "web", 1)
 }
@@ -171,7 +164,7 @@ func TestStoppedInTheMiddleOfAnInstall(t *testing.T) {
 	}
 	shared.AddNode(t, f.ns, map[string]string{"e2e": f.ns})
 	f.start()
-	f.waitRevision(f.ns, "slow", 2)
+	f.waitRevision(f.ns, "slow", 1)
 	f.waitState("slow", status.ModuleReady)
 }
 

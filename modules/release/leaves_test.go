@@ -37,3 +37,28 @@ func TestARevisionThatDoesNotBeginLeavesAll(t *testing.T) {
 		t.Errorf("%v; an object that leaves the chart is there still: %t", err, w.there(configMaps, w.apps, "kept"))
 	}
 }
+
+// A try with chart and values of a revision that has failed is the same revision: failures leave something to roll back to.
+func TestATryAgainIsTheSameRevision(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	release := func(value string, want int, fails bool) {
+		t.Helper()
+		target := w.target("red")
+		target.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {value: "+value+", revision: \"{{ .Release.Revision }}\"}\n")
+		_, err := w.Reconcile(t.Context(), target)
+		last, lost := w.latest(t.Context(), target.Ref())
+		if (err != nil) != fails || lost != nil || last.Number != want || (last.Status == "failed") != fails {
+			t.Fatalf("%v; revision %d is %s, %v", err, last.Number, last.Status, lost)
+		}
+	}
+	release(`"good"`, 1, false)
+	for range 3 {
+		release("1", 2, true)
+	}
+	release("2", 3, true)
+	release("2", 3, true)
+	release(`"better"`, 4, false)
+	if got := (&others{w, configMaps}).get().Object["data"]; got.(map[string]any)["revision"] != "4" {
+		t.Errorf("the object says %v", got)
+	}
+}

@@ -298,7 +298,7 @@ func TestSetAtAFailure(t *testing.T) {
 		}
 		w.api.store.FailNext("patch", "ConfigMap", apierrors.NewServiceUnavailable("not now"), 1)
 		asked, err := w.apply(objects...)
-		if err == nil || !strings.Contains(err.Error(), "not now") || len(asked) > 2*defaultSideBySide {
+		if err == nil || !strings.Contains(err.Error(), "not now") || len(asked) > 3*defaultSideBySide {
 			t.Errorf("%d requests, error is %v", len(asked), err)
 		}
 		_, err = w.apply(objects...)

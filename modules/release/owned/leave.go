@@ -168,15 +168,6 @@ func dropAt(obj map[string]any, at fieldpath.Path) {
 	}
 }
 
-// HasHandovers says whether one of the manifests of an object gives a value to a field that controllers take over.
-func HasHandovers(manifests ...map[string]any) bool {
-	return slices.ContainsFunc(manifests, func(obj map[string]any) bool {
-		return slices.ContainsFunc(handovers, func(h handover) bool {
-			return at(obj, h.path) != nil && (h.where == "" || obj[h.where] != nil)
-		})
-	})
-}
-
 // Unchanged are the fields that controllers have taken over from manifests, and that the manifest which is wanted says as
 // one of these, or no more. A manifest that gives such a field another value means it: nobody else may write the field
 // by now.

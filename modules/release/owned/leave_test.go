@@ -97,7 +97,4 @@ func TestUnchanged(t *testing.T) {
 	if got := Unchanged(nil, object(t, `{"spec":{"replicas":1}}`), object(t, `{"spec":{"replicas":1}}`)); got != nil {
 		t.Errorf("%v", got)
 	}
-	if role := object(t, `{"rules":[{}]}`); HasHandovers(role) || !HasHandovers(role, object(t, `{"rules":[{}],"aggregationRule":{}}`)) || !HasHandovers(nil, object(t, `{"spec":{"replicas":1}}`)) {
-		t.Error("of a role")
-	}
 }
