@@ -94,8 +94,8 @@ func testKilledInARepair(t *testing.T, after bool) {
 		f.start()
 		f.waitReady()
 	}
-	// An object that is gone is applied, and one has been written without apply before: the digest is another one each time,
-	// and is written. No process repairs an object three times, which would be contested.
+	// An object that is gone is applied, and one has been written without apply before: the digest is another one each
+	// time, and is written. No process repairs an object three times, which would be contested.
 	for n, killed := 1, true; killed; n++ {
 		killed = false
 		for _, change := range []func(){parts, all} {

@@ -59,9 +59,10 @@ func (o originLabels) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 	return bytes.NewBufferString(strings.ReplaceAll(in.String(), "\n  labels: {", "\n  labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: "+o.of+", ")), nil
 }
 
-// docs/from-flux.md promises: a release that Flux has made is taken over as it is, in the steps of the page. The module
-// waits until its chart and its records are there; then there is one more revision, the Deployment has the generation that
-// it had, and nothing is deleted. Older versions of Flux write objects as Helm 3 does, newer ones apply them.
+// docs/from-flux.md promises: a release that Flux has made is taken over as it is, in the steps of the page. The
+// module waits until its chart and its records are there; then there is one more revision, the Deployment has the
+// generation that it had, and nothing is deleted. Older versions of Flux write objects as Helm 3 does, newer ones
+// apply them.
 func TestAHelmReleaseIsTakenOver(t *testing.T) {
 	for _, test := range []struct {
 		name, manager string

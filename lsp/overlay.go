@@ -28,8 +28,8 @@ type cached struct {
 	data []byte
 }
 
-// settled is for how long a file must not have been written so that its time tells whether it is the same: the clocks of
-// file systems are coarse.
+// settled is for how long a file must not have been written so that its time tells whether it is the same: the clocks
+// of file systems are coarse.
 const settled = 2 * time.Second
 
 var (

@@ -91,8 +91,8 @@ func (forDebugging) Sample(level zerolog.Level) bool {
 	return level >= zerolog.WarnLevel || zerolog.GlobalLevel() <= zerolog.DebugLevel
 }
 
-// tameLibraries keeps Helm from warning through the standard logger, where it quotes values. The logger is the process's, so
-// this happens once.
+// tameLibraries keeps Helm from warning through the standard logger, where it quotes values. The logger is the
+// process's, so this happens once.
 func tameLibraries() {
 	stdlog.SetOutput(io.Discard)
 }

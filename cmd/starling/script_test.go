@@ -40,14 +40,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line as people do. A script's line
-// "instance FOLDER FILE" starts a fake running instance: it answers on the socket
-// in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
-// server, whose URL is in API, with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs
-// in FOLDER. "freeport NAME" keeps a free port in NAME, "collector NAME FILE" serves one of spans, "certificate FOLDER"
-// makes one. "exec until REGEXP COMMAND" runs a command until its output is like that, "exec
-// terminal COMMAND" runs one on a terminal, and shows what is seen there; SIGINT is Ctrl-C. "exec
-// webget URL [FOLDER]" shows what is there, for the client with that certificate. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS turns in that file.
+// TestScripts runs the command line as people do. A script's line "instance FOLDER FILE" starts a fake running
+// instance: it answers on the socket in FOLDER with the status in FILE. "cluster KUBECONFIG FILE" starts a small API
+// server, whose URL is in API, with the objects of the list in FILE. "records FOLDER TREE KEYFILE" keeps runs in
+// FOLDER. "freeport NAME" keeps a free port in NAME, "collector NAME FILE" serves one of spans, "certificate FOLDER"
+// makes one. "exec until REGEXP COMMAND" runs a command until its output is like that, "exec terminal COMMAND" runs
+// one on a terminal, and shows what is seen there; SIGINT is Ctrl-C. "exec webget URL [FOLDER]" shows what is there,
+// for the client with that certificate. "repository CHART.YAML" serves a repository of charts, to whose URL CHARTS
+// turns in that file.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

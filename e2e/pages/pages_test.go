@@ -18,7 +18,8 @@ const ns = "starling-system" // that of pages
 // runOfPages is the run that pages name.
 const runOfPages = "k3f9-12"
 
-// pods has the pods of the cluster be processes of this machine: those of Starling have the rights of its ServiceAccount.
+// pods has the pods of the cluster be processes of this machine: those of Starling have the rights of its
+// ServiceAccount.
 func (w *walk) pods() *cluster.Pods {
 	w.t.Helper()
 	reviews := cluster.Balance(w.t)

@@ -35,7 +35,8 @@ const (
 		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
 )
 
-// Charts see the version and the kinds of the cluster of --openapi, or of the newest Kubernetes, and those of the tree.
+// Charts see the version and the kinds of the cluster of --openapi, or of the newest Kubernetes, and those of the
+// tree.
 func TestChartsAreRenderedForTheCluster(t *testing.T) {
 	served := func(version string) []byte {
 		return []byte(`{"info": {"version": "` + version + `"}, "definitions": {"a": {"x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},

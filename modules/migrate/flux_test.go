@@ -58,7 +58,8 @@ func helmRelease(spec string) string {
 	return "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: web}\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
 }
 
-// Each of these is an error of the stream, or a note with its line; the module waits where it would not be what it was.
+// Each of these is an error of the stream, or a note with its line; the module waits where it would not be what it
+// was.
 func TestFluxOfBadInput(t *testing.T) {
 	for _, test := range []struct {
 		name, stream, want string

@@ -104,8 +104,8 @@ func (m *Manager) answer(f facts) (string, error) {
 	return caps.KubeVersion.Version + "\n" + f.answer(caps), nil
 }
 
-// Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All says
-// that each chart got one.
+// Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All
+// says that each chart got one.
 func (m *Manager) Recheck() (modules []string, all bool) {
 	all = true
 	m.questions.Range(func(ref, of any) bool {
@@ -131,8 +131,8 @@ const (
 )
 
 // Follow calls tell for each module that [Manager.Recheck] names, as soon as Starling has changed what is served, and
-// within seconds when others have, and once a minute for those that [Manager.RecheckLookups] names. It returns when ctx
-// has ended. While no chart asks, it asks nothing.
+// within seconds when others have, and once a minute for those that [Manager.RecheckLookups] names. It returns when
+// ctx has ended. While no chart asks, it asks nothing.
 func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 	var seen [2]string
 	lookups := time.Now()

@@ -80,8 +80,8 @@ func (m *Manager) stillHas(module, name string) bool {
 	}))
 }
 
-// staying is whose definition stays in the place of one that differs; "" for nobody's. Among modules that which is there
-// stays, in one module its own crds/ come before those of its chart.
+// staying is whose definition stays in the place of one that differs; "" for nobody's. Among modules that which is
+// there stays, in one module its own crds/ come before those of its chart.
 func (m *Manager) staying(c *crd, by definer) string {
 	module := moduleOf(c.of.whose)
 	if by.module != "" && by.sum != sumText(c.sum) {

@@ -15,8 +15,8 @@ import (
 	"github.com/starling-operator/starling/builtins"
 )
 
-// dials is a definition with these versions, "v1: {…schema of spec…}"; the first one is stored, one with a dash before it is
-// not served.
+// dials is a definition with these versions, "v1: {…schema of spec…}"; the first one is stored, one with a dash before
+// it is not served.
 func dials(versions ...string) string {
 	out := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: dials.safe.example}\nspec:\n" +
 		"  group: safe.example\n  names: {kind: Dial, plural: dials, singular: dial, listKind: DialList}\n  scope: Namespaced\n  versions:\n"

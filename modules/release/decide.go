@@ -22,8 +22,8 @@ const (
 	LabelChart = "starling.dev/chart"
 )
 
-// inputsLookup begins LabelInputs when the render looked up objects in the cluster: only another render can tell whether
-// they hold what they held (docs/decisions/0003). Earlier versions had no digest behind it.
+// inputsLookup begins LabelInputs when the render looked up objects in the cluster: only another render can tell
+// whether they hold what they held (docs/decisions/0003). Earlier versions had no digest behind it.
 const inputsLookup = "lookup"
 
 // step is what Reconcile does next.
@@ -95,8 +95,8 @@ func (w want) inputsLabel() string {
 	return (inputsLookup + "." + textDigest(w.Inputs+w.Lookups))[:digestLength]
 }
 
-// number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision: else
-// failures would leave nothing to roll back to.
+// number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision:
+// else failures would leave nothing to roll back to.
 func (w want) number(last revision) int {
 	if last.Status == helmrelease.StatusFailed && last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart {
 		return last.Number

@@ -22,5 +22,6 @@
 // them. Actions on different releases run side by side; the caller (the lane of
 // the module) sees to it that one release has one action at a time.
 //
-// Helm and its template engine warn through the standard library's log package, and may print values: cmd discards that.
+// Helm and its template engine warn through the standard library's log package, and may print values: cmd discards
+// that.
 package release

@@ -9,8 +9,8 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
-// end ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was cut off stays
-// "uninstalling", and is begun again. wait: until the objects are gone; hookless: without hooks.
+// end ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was cut off
+// stays "uninstalling", and is begun again. wait: until the objects are gone; hookless: without hooks.
 func (l *life) end(last revision, wait, hookless bool) error {
 	rel, err := l.read(last.Number)
 	if err != nil {

@@ -219,8 +219,8 @@ func (f *faults) keys(file string, o object) {
 	}
 }
 
-// schema is that of a custom kind whose definition comes with the chart; nil for others. Definitions may be large: only
-// files that can matter are parsed.
+// schema is that of a custom kind whose definition comes with the chart; nil for others. Definitions may be large:
+// only files that can matter are parsed.
 func (f *faults) schema(o object) map[string]any {
 	if scheme.Scheme.Recognizes(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)) {
 		return nil

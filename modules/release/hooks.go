@@ -14,9 +14,9 @@ import (
 	"github.com/starling-operator/starling/runtime/apply"
 )
 
-// hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is made
-// anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook that takes
-// the place of one is applied to it, and nothing is deleted.
+// hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is
+// made anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook
+// that takes the place of one is applied to it, and nothing is deleted.
 func (l *life) hooks(rel *helmrelease.Release, at helmrelease.HookEvent, members []stored) error {
 	if err := l.runHooks(rel, at, members); err != nil {
 		return fmt.Errorf("failed %s: %w", at, err)
@@ -101,8 +101,8 @@ func (l *life) makeHook(s stored, members []stored) error {
 	return err
 }
 
-// deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with all
-// their objects.
+// deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with
+// all their objects.
 func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy, members []stored) error {
 	if h.Kind == "CustomResourceDefinition" || !slices.Contains(h.DeletePolicies, policy) {
 		return nil
@@ -126,8 +126,8 @@ func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePoli
 	return l.gone(objects)
 }
 
-// awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds are
-// ready at once.
+// awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds
+// are ready at once.
 func (l *life) awaitHook(objects []stored) error {
 	for _, s := range objects {
 		if s.key.Kind != "Job" && s.key.Kind != "Pod" {

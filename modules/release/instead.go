@@ -24,8 +24,8 @@ func (e *kindMissing) Error() string {
 	return text + "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
 }
 
-// versionOf is the API version of which a kind is served, as "apps/v1/Deployment": of the same group, or, of the groups
-// of Kubernetes itself, of another one. It is "" for kinds that are not.
+// versionOf is the API version of which a kind is served, as "apps/v1/Deployment": of the same group, or, of the
+// groups of Kubernetes itself, of another one. It is "" for kinds that are not.
 func versionOf(served []string, apiVersion, kind string) string {
 	group := func(version string) string {
 		group, _, named := strings.Cut(version, "/")

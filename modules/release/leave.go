@@ -15,8 +15,8 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// take deletes an object that is of a release, and leaves what another one has taken over, or waits for. keep leaves objects
-// that ask for it. deleted says that it is gone, or on its way.
+// take deletes an object that is of a release, and leaves what another one has taken over, or waits for. keep leaves
+// objects that ask for it. deleted says that it is gone, or on its way.
 func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, key Key, keep bool) (deleted bool, err error) {
 	client := m.meta.Resource(mapping.Resource).Namespace(key.Namespace)
 	return deleteSeen(metav1.DeletePropagationBackground, func() (at metav1.Object, gone bool, err error) {

@@ -38,7 +38,8 @@ func TestARevisionThatDoesNotBeginLeavesAll(t *testing.T) {
 	}
 }
 
-// A try with chart and values of a revision that has failed is the same revision: failures leave something to roll back to.
+// A try with chart and values of a revision that has failed is the same revision: failures leave something to roll
+// back to.
 func TestATryAgainIsTheSameRevision(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	release := func(value string, want int, fails bool) {

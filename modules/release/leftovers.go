@@ -16,8 +16,8 @@ import (
 )
 
 // Leftovers are objects that the next revision of a release no longer holds: those of the revision before it, and of
-// revisions that failed since. They stand in the release's record before the next one is made and until they are gone, so
-// a restart forgets none, and a release with leftovers is not done.
+// revisions that failed since. They stand in the release's record before the next one is made and until they are gone,
+// so a restart forgets none, and a release with leftovers is not done.
 
 // left reads the leftovers that are recorded and, when the last revision is not deployed,
 // adds what the revisions since the last good one hold.

@@ -21,8 +21,8 @@ import (
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
-// life makes one revision of a release, or ends the release. All that it writes and waits for ends with its context; how a
-// revision ended is written down in the grace after that.
+// life makes one revision of a release, or ends the release. All that it writes and waits for ends with its context;
+// how a revision ended is written down in the grace after that.
 //
 // The way of a revision: pending → hooks before → objects → wait → hooks after → deployed → the one before superseded.
 // Objects that the release holds no more stand in its record by then, and are deleted afterwards.
@@ -159,7 +159,8 @@ func partsOf(shown rendering) ([]*helmrelease.Hook, string, error) {
 	return hooks, text.String(), nil
 }
 
-// before reads the revision whose objects are there: the newest one that is deployed, else the last one; and the last one.
+// before reads the revision whose objects are there: the newest one that is deployed, else the last one; and the last
+// one.
 func (l *life) before(last revision) (rel, newest *helmrelease.Release, err error) {
 	if newest, err = l.read(last.Number); err != nil || last.Status == helmrelease.StatusDeployed {
 		return newest, newest, err
@@ -343,8 +344,8 @@ func guard(fn func() error) (err error) {
 // ended is an error that no further question changes.
 type ended struct{ error }
 
-// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why is
-// told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
+// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why
+// is told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
 func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
 	last := ""
 	look := func(ctx context.Context) (over bool, err error) {

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A chart that looks things up is rendered again when the answers change, where the same answers give the same manifest.
-// One that makes random values, too, waits for the next pass: each status that moves would give it other ones.
+// A chart that looks things up is rendered again when the answers change, where the same answers give the same
+// manifest. One that makes random values, too, waits for the next pass: each status that moves would give it other
+// ones.
 
 // followed is what the chart of a release has looked up.
 type followed struct {

@@ -87,8 +87,8 @@ func TestANamespaceOfAnObjectThatHasNone(t *testing.T) {
 	})
 }
 
-// An object for which a module has waited goes with its release once nobody waits any more: the module takes nothing over
-// now, or is not tried any more, or another term has begun.
+// An object for which a module has waited goes with its release once nobody waits any more: the module takes nothing
+// over now, or is not tried any more, or another term has begun.
 func TestAWaitForAnObjectEnds(t *testing.T) {
 	for name, end := range map[string]func(w *driftWorld, waits Target){
 		"adopt is taken out": func(w *driftWorld, waits Target) {

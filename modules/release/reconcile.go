@@ -156,8 +156,8 @@ func (r *reconcile) read() error {
 	return err
 }
 
-// clean notes that the release is there, and deletes what is left of earlier revisions. Objects of the one that is deployed
-// may be among these: another one may have ended before it began.
+// clean notes that the release is there, and deletes what is left of earlier revisions. Objects of the one that is
+// deployed may be among these: another one may have ended before it began.
 func (r *reconcile) clean() error {
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
@@ -312,8 +312,8 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	return r.m.renderAs(r.ctx, r.t, caps, true, r.want.number(r.last))
 }
 
-// settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks things
-// up, or that renders an upgrade in another way, would else get a second revision for nothing.
+// settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks
+// things up, or that renders an upgrade in another way, would else get a second revision for nothing.
 func (r *reconcile) settle() {
 	if r.want.Lookups == "" && !r.facts.branches {
 		return

@@ -40,7 +40,8 @@ type Options struct {
 	Instance string
 	// Namespace is the operator's own; the records are kept there.
 	Namespace string
-	// Name is the instance's name; the records are in ConfigMap "<Name>-releases", and Secrets "<Name>-releases-1" and so on.
+	// Name is the instance's name; the records are in ConfigMap "<Name>-releases", and Secrets "<Name>-releases-1" and so
+	// on.
 	Name string
 	// History is how many revisions of a release are kept; 0 means [DefaultHistory].
 	History int

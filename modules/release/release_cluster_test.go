@@ -289,8 +289,8 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 	f.refused(f.target(nil, `{{ lookup "no.such/v1" "Thing" "" "" }}`), "the cluster does not serve kind Thing of no.such/v1")
 }
 
-// Random values of a chart that looks things up make no revision by themselves: not at a restart, and not when a version
-// begins to keep what was looked up.
+// Random values of a chart that looks things up make no revision by themselves: not at a restart, and not when a
+// version begins to keep what was looked up.
 func TestReleaseLookupAndChance(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

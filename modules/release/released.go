@@ -98,8 +98,8 @@ func DigestOf(objects []Object, ignore []owned.Ignore) string {
 // FieldManager is the manager in metadata.managedFields of what releases write.
 const FieldManager = "starling"
 
-// writer writes the objects of releases. Writes of Helm's command, of Flux and of others that have Helm in their process
-// count as Starling's, which works on the release.
+// writer writes the objects of releases. Writes of Helm's command, of Flux and of others that have Helm in their
+// process count as Starling's, which works on the release.
 func (m *Manager) writer(warn func(text string)) apply.Writer {
 	return apply.Writer{Manager: FieldManager, Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Warn: warn}
 }

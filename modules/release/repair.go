@@ -64,8 +64,8 @@ type Repair struct {
 // stays. Jobs and Pods that may have done their work are not made anew: of the objects in Only that
 // goes for those that a controller deletes in the end, else for all Jobs.
 //
-// One request looks at each object that is not known to be gone, and one writes those that differ. Errors are for people and
-// hold no values; the Repair that comes with one tells what was done before.
+// One request looks at each object that is not known to be gone, and one writes those that differ. Errors are for
+// people and hold no values; the Repair that comes with one tells what was done before.
 func (m *Manager) Repair(ctx context.Context, t RepairTarget) (_ Repair, err error) {
 	if t.Timeout <= 0 {
 		t.Timeout = defaultTimeout

@@ -235,8 +235,8 @@ func TestAnObjectThatBecomesAHook(t *testing.T) {
 	}
 }
 
-// An object that a revision holds in a version which is served no more is upgraded, and one whose kind is gone holds up
-// neither upgrade nor uninstall.
+// An object that a revision holds in a version which is served no more is upgraded, and one whose kind is gone holds
+// up neither upgrade nor uninstall.
 func TestVersionsAndKindsThatGo(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

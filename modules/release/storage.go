@@ -96,10 +96,10 @@ func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
 	return nil
 }
 
-// recover marks the newest revision of ref failed if it is pending (install, upgrade or
-// rollback): the process that worked on it is gone, since this one holds the Lease. If it is
-// deployed, older ones that are deployed too get superseded. Nothing happens when there is no such revision. It writes past all fences, and reads
-// and writes the Secret itself where Helm's driver would take no context.
+// recover marks the newest revision of ref failed if it is pending (install, upgrade or rollback): the process that
+// worked on it is gone, since this one holds the Lease. If it is deployed, older ones that are deployed too get
+// superseded. Nothing happens when there is no such revision. It writes past all fences, and reads and writes the
+// Secret itself where Helm's driver would take no context.
 func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 	last, err := m.latest(ctx, ref)
 	if err != nil {

@@ -15,8 +15,8 @@ type answers func(*http.Request) (*http.Response, error)
 
 func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An operation that fails while the API server is in trouble is tried again soon, whichever request of it has met that and
-// whatever Helm makes of it; one that the API server refuses is not.
+// An operation that fails while the API server is in trouble is tried again soon, whichever request of it has met that
+// and whatever Helm makes of it; one that the API server refuses is not.
 func TestTroubleOfTheServerPasses(t *testing.T) {
 	for name, test := range map[string]struct {
 		status  int // 0: the connection breaks

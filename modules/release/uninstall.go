@@ -98,8 +98,8 @@ func (m *Manager) whole(ctx context.Context, ref Ref) bool {
 
 var errAgain = errors.New("somebody asks for another try")
 
-// Again ends a try of an uninstall that is under way, so that the next one comes at once. Without hooks of the chart, when
-// an uninstall had begun; a module that is on again forgets that.
+// Again ends a try of an uninstall that is under way, so that the next one comes at once. Without hooks of the chart,
+// when an uninstall had begun; a module that is on again forgets that.
 func (m *Manager) Again(module string, hookless bool) {
 	if hookless {
 		m.hookless.Store(Ref{Module: module}, nil)

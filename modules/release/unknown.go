@@ -137,7 +137,8 @@ var (
 )
 
 // LineOf returns the line of a template that gives objects of a kind a field, "spec.containers[0].image", counted from
-// 1; 0 when none is seen to do so. keys are names below the path that may hold dots. A template is no YAML: lines count by their keys and how far they are indented.
+// 1; 0 when none is seen to do so. keys are names below the path that may hold dots. A template is no YAML: lines
+// count by their keys and how far they are indented.
 func LineOf(template []byte, kind, path string, keys ...string) int {
 	names := append(fieldPath(path), keys...)
 	best, most, first := 0, 0, 1

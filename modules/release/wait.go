@@ -39,8 +39,8 @@ func (l *life) waits() {
 	}
 }
 
-// wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says which one
-// is not.
+// wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says
+// which one is not.
 func (l *life) wait(list []stored) error {
 	if l.m.o.Lifeless {
 		return nil

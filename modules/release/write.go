@@ -21,8 +21,8 @@ import (
 // lookBeside is how many objects of one kind are read, written or deleted at once.
 const lookBeside = 16
 
-// each has f see to all objects, in the order of their kinds, and to those of one kind side by side. One that fails holds up
-// no other.
+// each has f see to all objects, in the order of their kinds, and to those of one kind side by side. One that fails
+// holds up no other.
 func (m *Manager) each(list []stored, f func(i int) error) error {
 	errs := make([]error, len(list))
 	for from := 0; from < len(list); {
@@ -151,8 +151,8 @@ func (l *life) write(p revisionPlan, found liveObjects) error {
 	return err
 }
 
-// apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in the
-// revision before, nil if it was not in there.
+// apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in
+// the revision before, nil if it was not in there.
 func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstructured.Unstructured, tried func() (tries, error)) (*unstructured.Unstructured, error) {
 	before, fields := map[string]any{}, live.GetManagedFields()
 	if was != nil {
@@ -185,7 +185,8 @@ func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstruct
 	return w.Apply(l.ctx, to, yielding(before, s.obj, live, paths))
 }
 
-// yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted before.
+// yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted
+// before.
 func yielding(was map[string]any, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
 	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: &unstructured.Unstructured{Object: runtime.DeepCopyJSON(was)}}
 	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager, paths)

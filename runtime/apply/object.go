@@ -24,9 +24,9 @@ import (
 
 // Writer writes objects by server-side apply, with force: what it wants of an object is its manager's afterwards.
 //
-// It sends what an API server takes by no apply in another way: fields that the kind does not have are left out, with a
-// warning; an object that cannot be applied, or that is invalid beside what others have written, is written whole. Errors
-// are those of client-go, the one of the apply if the whole object is refused, too.
+// It sends what an API server takes by no apply in another way: fields that the kind does not have are left out, with
+// a warning; an object that cannot be applied, or that is invalid beside what others have written, is written whole.
+// Errors are those of client-go, the one of the apply if the whole object is refused, too.
 type Writer struct {
 	Manager string
 	// Before are the managers that have written for this one, with apply or without; itself without, as well. With the
@@ -98,8 +98,8 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 	return now, err
 }
 
-// stands says that an apply would leave an object as it is. A write without apply owns more than was wanted: that stands if
-// nothing else is wanted now.
+// stands says that an apply would leave an object as it is. A write without apply owns more than was wanted: that
+// stands if nothing else is wanted now.
 func (w Writer) stands(o Object, want *unstructured.Unstructured) bool {
 	if !slices.ContainsFunc(o.Live.GetManagedFields(), w.before) {
 		return Same(want.Object, o.Live.Object, w.Manager)
@@ -168,9 +168,9 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// claim makes the manager's what was written for it without apply, and takes what it owns from nobody: the API server gives
-// all fields of an object whose managedFields somebody has cleared to a manager of that name. Else fields that are wanted no
-// more would stay.
+// claim makes the manager's what was written for it without apply, and takes what it owns from nobody: the API server
+// gives all fields of an object whose managedFields somebody has cleared to a manager of that name. Else fields that
+// are wanted no more would stay.
 func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	for try := 1; ; try++ {
 		patch := w.claims(live)
@@ -283,8 +283,8 @@ func cannotApply(err error) bool {
 		strings.Contains(status.Message, "typed patch object") || strings.Contains(status.Message, "duplicate entries for key")
 }
 
-// refusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage that
-// is not that of Kubernetes. They have no reason for that, only words.
+// refusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage
+// that is not that of Kubernetes. They have no reason for that, only words.
 func refusesVersion(err error) bool {
 	var api apierrors.APIStatus
 	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)

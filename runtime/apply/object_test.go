@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Fields of managers that have written for this one become its own, whether they were applied or not; those of others stay.
+// Fields of managers that have written for this one become its own, whether they were applied or not; those of others
+// stay.
 func TestClaims(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}

@@ -55,8 +55,8 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 	return nil
 }
 
-// tooMany says whether more parents of a controller have fields of live than may. All that come at a time see room; the
-// API server puts their writes in an order.
+// tooMany says whether more parents of a controller have fields of live than may. All that come at a time see room;
+// the API server puts their writes in an order.
 func tooMany(live, want map[string]any, hookID string) bool {
 	own := reconcile.HeldIn(want)
 	fields := func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) }

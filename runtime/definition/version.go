@@ -25,7 +25,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Version is what one version of a definition says of its objects; nil, for a kind without a schema, takes all of them.
+// Version is what one version of a definition says of its objects; nil, for a kind without a schema, takes all of
+// them.
 type Version struct {
 	Structural *structural.Structural
 	// Scale is its subresource, or nil.

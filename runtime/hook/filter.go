@@ -117,10 +117,9 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 	return out
 }
 
-// ChartValues returns what the chart sees of the values: all of them, below
-// values_key= when the module asks for that, or what def chart_values(v) returns.
-// Texts that secrets returns are hidden in its error. Where there are no global values, a chart that looks at the values
-// as a whole gets no key for them, as from Helm.
+// ChartValues returns what the chart sees of the values: all of them, below values_key= when the module asks for that,
+// or what def chart_values(v) returns. Texts that secrets returns are hidden in its error. Where there are no global
+// values, a chart that looks at the values as a whole gets no key for them, as from Helm.
 func ChartValues(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (map[string]any, error) {
 	out, err := chartValues(ctx, host, m, view, secrets, now, log)
 	if global, is := out[values.GlobalKey].(map[string]any); !is || len(global) > 0 {

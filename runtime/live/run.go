@@ -13,8 +13,8 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// Run works until ctx ends: it leads while it has the Lease, and stands by else. It returns nil after all work under way
-// has stopped, and an error when this process must not go on.
+// Run works until ctx ends: it leads while it has the Lease, and stands by else. It returns nil after all work under
+// way has stopped, and an error when this process must not go on.
 func (d *Driver) Run(ctx context.Context) error {
 	stopReceiving := d.startReceive()
 	defer stopReceiving() // after what waits has been told
@@ -102,8 +102,8 @@ func within(patience time.Duration, f func()) bool {
 	}
 }
 
-// supervise hands a term to the loop, and returns once it has ended, with the reason. Over says that this process ends:
-// ctx has, or it must not go on. It does not wait for a loop that hangs.
+// supervise hands a term to the loop, and returns once it has ended, with the reason. Over says that this process
+// ends: ctx has, or it must not go on. It does not wait for a loop that hangs.
 func (d *Driver) supervise(ctx context.Context, t *term, lock resourcelock.Interface, looped chan struct{}) (err error, over bool) {
 	look := time.NewTicker(slowAfter / 3)
 	defer look.Stop()
@@ -293,8 +293,8 @@ func (d *Driver) awaitSeal() {
 
 const sealAgain = 5 * time.Second
 
-// openSeal gets the key that signs marks. The process that leads makes it before anything is written; others take the one
-// that is there.
+// openSeal gets the key that signs marks. The process that leads makes it before anything is written; others take the
+// one that is there.
 func (d *Driver) openSeal(ctx context.Context, lead bool) error {
 	warning, err := cluster.SecretKey{
 		Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: d.kept.Instance(),

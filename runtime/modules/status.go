@@ -50,7 +50,8 @@ type Repair struct {
 	Message string      `json:"message"`
 }
 
-// RepairOf is the repair of these objects, of one at least. Edits are the fields of the first one that others had changed.
+// RepairOf is the repair of these objects, of one at least. Edits are the fields of the first one that others had
+// changed.
 func RepairOf(objects []effect.Ref, edits []owned.Edit, at time.Time) *Repair {
 	text := objects[0].String() + " was put right"
 	if n := len(objects) - 1; n > 0 {

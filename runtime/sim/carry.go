@@ -176,8 +176,8 @@ func (l *logger) Log(level builtins.Level, msg string, fields []builtins.Field) 
 	l.w.o.Log(l.module, l.hook, level, msg, fields)
 }
 
-// sealOf signs marks with a key that everybody knows. Over an origin all marks are believed: nobody here has the key of
-// what is there.
+// sealOf signs marks with a key that everybody knows. Over an origin all marks are believed: nobody here has the key
+// of what is there.
 func sealOf(o Options, now func() time.Time) *effect.Seal {
 	if o.Origin != nil {
 		return nil

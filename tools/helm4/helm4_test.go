@@ -33,8 +33,8 @@ type file struct {
 // rendered is what a version of Helm makes of a chart, in texts that can be compared, by what they are.
 type rendered map[string]string
 
-// charts are those of the corpus and of the examples, the chart of Starling itself, and small ones for what is known to
-// be difficult; with the values that they are rendered with.
+// charts are those of the corpus and of the examples, the chart of Starling itself, and small ones for what is known
+// to be difficult; with the values that they are rendered with.
 func charts(t *testing.T) (all map[string][]file, values map[string]map[string]any) {
 	t.Helper()
 	all, values = map[string][]file{}, map[string]map[string]any{}

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Leave changes both sides of a merge, the manifest of before and the one that is wanted, so that the merge leaves live
-// as it is at the paths: a field that live has keeps its value, also one that want has no more, and one that somebody
-// has taken away stays so. The merge takes from want an element of a list that live does not have, and a field that
-// neither live nor was has. In maps both sides lose the field, so that a change of live after the read is left alone,
-// too. Lists may be written as a whole: want gets the value of live there.
+// Leave changes both sides of a merge, the manifest of before and the one that is wanted, so that the merge leaves
+// live as it is at the paths: a field that live has keeps its value, also one that want has no more, and one that
+// somebody has taken away stays so. The merge takes from want an element of a list that live does not have, and a
+// field that neither live nor was has. In maps both sides lose the field, so that a change of live after the read is
+// left alone, too. Lists may be written as a whole: want gets the value of live there.
 func Leave(was, want, live map[string]any, paths []Path) { leave(was, want, live, paths, false) }
 
 // leave does that below one map; inList: the maps are part of a list.
@@ -114,8 +114,8 @@ func anyAt(v any, p Path) bool {
 	return false
 }
 
-// Yield changes what manager applies of an object that is live, so that it leaves live as it is at the paths, see [Leave].
-// A field that others own is left out; the manager goes on to apply, as it is, what nobody else owns.
+// Yield changes what manager applies of an object that is live, so that it leaves live as it is at the paths, see
+// [Leave]. A field that others own is left out; the manager goes on to apply, as it is, what nobody else owns.
 func Yield(was, want, live map[string]any, fields []metav1.ManagedFieldsEntry, manager string, paths []Path) {
 	if len(paths) == 0 {
 		return
@@ -168,9 +168,9 @@ func dropAt(obj map[string]any, at fieldpath.Path) {
 	}
 }
 
-// Unchanged are the fields that controllers have taken over from manifests, and that the manifest which is wanted says as
-// one of these, or no more. A manifest that gives such a field another value means it: nobody else may write the field
-// by now.
+// Unchanged are the fields that controllers have taken over from manifests, and that the manifest which is wanted says
+// as one of these, or no more. A manifest that gives such a field another value means it: nobody else may write the
+// field by now.
 func Unchanged(fields []metav1.ManagedFieldsEntry, want map[string]any, said ...map[string]any) []Path {
 	return slices.DeleteFunc(HandedOver(fields), func(p Path) bool {
 		after := at(want, p)

@@ -30,8 +30,8 @@ type Repairs struct {
 	backoff lane.Backoff
 	found   []Object
 	verify  bool // nobody knows which objects differ
-	// tries are those of objects that could not be put right: one holds up no other. The one of [all] is that of a look at
-	// all objects, and says that a repair is under way.
+	// tries are those of objects that could not be put right: one holds up no other. The one of [all] is that of a look
+	// at all objects, and says that a repair is under way.
 	tries  map[effect.Ref]lane.Task
 	rounds Rounds[effect.Ref] // fields of objects that were put right
 	waits  string             // for what the last try waits, or ""

@@ -50,7 +50,8 @@ type Result struct {
 	Warnings []string
 }
 
-// find returns the kind of a target, 404, or the error that is due for the call. The object of the target is known then.
+// find returns the kind of a target, 404, or the error that is due for the call. The object of the target is known
+// then.
 func (s *Store) find(t Target, verb string) (*kind, error) {
 	k := s.kind(t.GVR)
 	if k == nil {
@@ -118,8 +119,8 @@ func (s *Store) storedForm(k *kind, obj map[string]any) (map[string]any, error) 
 	return s.as(k, k.crd.storage, obj, (*definition.Version).Decode)
 }
 
-// as returns an object of a kind that is not built in in another version, with what its schema makes of it. The objects
-// of an origin come in the version that was asked for first, which says nothing of how they are stored.
+// as returns an object of a kind that is not built in in another version, with what its schema makes of it. The
+// objects of an origin come in the version that was asked for first, which says nothing of how they are stored.
 func (s *Store) as(k *kind, version string, obj map[string]any, fit func(*definition.Version, map[string]any, bool) ([]string, error)) (map[string]any, error) {
 	to := schema.GroupVersion{Group: k.Group, Version: version}
 	out, err := s.convert(k, obj, to.WithKind(k.Kind.Kind))
@@ -146,8 +147,8 @@ func (s *Store) put(k *kind, key string, obj map[string]any) (map[string]any, er
 	return s.inVersion(k, s.commit(k, key, stored))
 }
 
-// pick returns a stored object as a list or watch shows it; nil: it is not selected. It is converted before anybody can
-// tell, so one that cannot be fails the lists that would not show it, too.
+// pick returns a stored object as a list or watch shows it; nil: it is not selected. It is converted before anybody
+// can tell, so one that cannot be fails the lists that would not show it, too.
 func (s *Store) pick(k *kind, namespace string, match func(map[string]any) bool, obj map[string]any) (map[string]any, error) {
 	if obj == nil || namespace != "" && namespaceOf(obj) != namespace {
 		return nil, nil
