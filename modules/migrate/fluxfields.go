@@ -116,8 +116,8 @@ var releaseFields = map[string]fluxField{
 	"spec.upgrade.cleanupOnFail":            {Left, keepsAll},
 }
 
-// table notes what becomes of the fields below one of an object, each with its line; those of which the table says
-// nothing are named, too.
+// table notes what becomes of the fields below one of an object, each with its line, and names the fields that are not
+// in the table.
 func (n *notes) table(node *yaml.Node, path string, fields map[string]fluxField, what string) {
 	at := field(node, strings.Split(path, ".")...)
 	if at == nil || at.Kind != yaml.MappingNode {

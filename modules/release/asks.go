@@ -26,8 +26,8 @@ import (
 
 var (
 	capabilitiesWord = []byte("Capabilities")
-	// plainQuestion is a use of .Capabilities of which it is known what it asks: the version, which is an input of all
-	// charts, that of Helm, or whether one name is served.
+	// plainQuestion is a use of .Capabilities that asks one thing: the version, which is an input of all charts, that of
+	// Helm, or whether one name is served.
 	plainQuestion = regexp.MustCompile("\\.Capabilities\\.(?:KubeVersion\\b|HelmVersion\\b|APIVersions\\.Has\\s+(?:\"([^\"\\\\\n]+)\"|`([^`\n]+)`))")
 )
 
@@ -163,7 +163,7 @@ func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 	}
 }
 
-// lookAgain has discovery forgotten when the API server serves something else than it has read. It returns what the
+// lookAgain forgets discovery when the API server serves something else than discovery has read. It returns what the
 // server shows of that, see [Manager.shown].
 func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
 	if !m.Asks() {

@@ -65,7 +65,7 @@ func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	return l, nil
 }
 
-// keep has revisions read and written until ctx ends.
+// keep opens the store of revisions, which works until ctx ends.
 func (l *life) keep(ctx context.Context) {
 	l.revisions = newRevisionSecrets(boundSecrets{SecretInterface: l.m.core.Secrets(l.ref.Namespace), ctx: ctx})
 	l.store = driver.NewSecrets(l.revisions)

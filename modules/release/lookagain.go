@@ -25,7 +25,7 @@ type followed struct {
 // mostFollowed is how many objects a lookup may have found that is made again.
 const mostFollowed = 100
 
-// follow has the lookups of a render made again, where same says that it has given the manifest that was expected.
+// follow notes the lookups of a render, which [Manager.Follow] makes again. same: it gave the expected manifest.
 func (r *reconcile) follow(of rendering, same bool) {
 	answers := maps.Clone(of.answers)
 	maps.DeleteFunc(answers, func(_ lookup, f found) bool { return f.objects > mostFollowed })

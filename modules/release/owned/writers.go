@@ -21,8 +21,9 @@ func within(spans []Span, at *metav1.Time) bool {
 	return false
 }
 
-// ByRelease are fields to which a manifest gives a value and that writers of the release itself have written: while
-// its hooks ran, and a caBundle, whoever writes it, of which the manifest has none, or a placeholder.
+// ByRelease are fields to which a manifest gives a value, and which belong to other writers of the release: all that
+// somebody wrote while hooks of the release ran, and a caBundle, whoever wrote it, if the manifest's holds no
+// certificate.
 func ByRelease(live, want map[string]any, fields []metav1.ManagedFieldsEntry, manager string, ran []Span) (paths []Path) {
 	for i := range fields {
 		e := &fields[i]
