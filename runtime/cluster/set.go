@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ type set struct {
 	owned   bool
 	keeps   bool     // it stays when its hook goes
 	at      uint64   // which of all applies was the last one of this set
+	dropped uint64   // the apply with which it is forgotten
 	members []member // in the order of the names of their objects
 
 	mu sync.Mutex // one apply at a time
@@ -43,7 +43,7 @@ func (w *Writer) lockSet(id string) (s *set, unlock func()) {
 	s.mu.Lock()
 	return s, func() {
 		w.mu.Lock()
-		if s.users--; s.users == 0 && len(s.members) == 0 {
+		if s.users--; s.users == 0 && (len(s.members) == 0 || s.dropped > 0 && s.dropped == s.at) {
 			delete(w.sets, id)
 		}
 		w.mu.Unlock()
@@ -111,9 +111,6 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	if len(failed) > 0 {
 		return Joined(failed)
 	}
-	if err := w.forgetOld(ctx, a.marks.id); err != nil {
-		return err
-	}
 	w.remember(s, now)
 	return h.tidy(ctx, len(gone) > 0)
 }
@@ -142,38 +139,27 @@ func compareRefs(a, b effect.Ref) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// knownOf is what the set may have made: also what an earlier version has recorded.
-func (w *Writer) knownOf(id string, s *set) map[effect.Ref]string {
-	known := map[effect.Ref]string{}
+// knownOf is what the set may have made.
+func (w *Writer) knownOf(s *set) map[effect.Ref]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if old := w.old[id]; old != nil {
-		for _, m := range old.members {
-			known[m.Ref] = m.UID
-		}
-	}
+	known := make(map[effect.Ref]string, len(s.members))
 	for _, m := range s.members {
-		if m.UID != "" || known[m.Ref] == "" {
-			known[m.Ref] = m.UID
-		}
+		known[m.Ref] = m.UID
 	}
 	return known
 }
 
-// idsOf are the sets of a hook, sorted, also those that an earlier version has recorded.
+// idsOf are the sets of a hook, sorted.
 func (w *Writer) idsOf(manager string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ids := map[string]bool{}
+	var ids []string
 	for id, s := range w.sets {
 		if s.manager == manager {
-			ids[id] = true
+			ids = append(ids, id)
 		}
 	}
-	for id, old := range w.old {
-		if old.manager == manager {
-			ids[id] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(ids))
+	slices.Sort(ids)
+	return ids
 }

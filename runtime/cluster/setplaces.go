@@ -62,9 +62,6 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	if err := h.read(ctx, a); err != nil {
 		return nil, err
 	}
-	if err := h.writer.brokenOld(a.marks.id); err != nil {
-		return nil, err
-	}
 	next := maps.Clone(h.places)
 	if err := h.widen(ctx, next, a); err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	if err := h.record(ctx, next, goes); err != nil {
 		return nil, err
 	}
-	known := h.writer.knownOf(a.marks.id, s)
+	known := h.writer.knownOf(s)
 	all := maps.Clone(known)
 	for ref := range a.asked {
 		all[ref] = known[ref]
@@ -321,7 +318,7 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 		goes = goes || len(s.members) > 0 && !s.keeps
 		for _, m := range s.members {
 			p, is := h.placeOf(h.places, m.Ref)
-			if !is { // of an earlier version, which has recorded it
+			if !is {
 				continue
 			}
 			if namespaces[p] == nil {

@@ -156,10 +156,6 @@ func TestSetsAtRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &walk{farWorld: newFarWorld(t), r: rand.New(rand.NewPCG(seed, 1)), theirs: map[string]string{}, unmarked: map[string]bool{}, lost: map[string]bool{}}
-			if seed%2 == 0 {
-				w.old("children", map[string]any{}, w.some())
-				w.restart()
-			}
 			for range 25 {
 				if w.step(); t.Failed() {
 					break

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -18,18 +17,9 @@ import (
 const (
 	// SetType is the type of the Secrets that record where sets have objects.
 	SetType = "starling.dev/set"
-	// placesKey holds the places of a hook, oldKey the members of a set of an earlier version.
-	placesKey, oldKey = "places", "members"
+	// placesKey holds the places of a hook.
+	placesKey = "places"
 )
-
-// oldSet is what an earlier version has recorded of one set: each object that it may have made, in a
-// Secret of the set. The Secret goes once all of them are gone or carry the marks.
-type oldSet struct {
-	manager, name string
-	members       []member
-	owned, keeps  bool
-	broken        error
-}
 
 // readRecords takes in what earlier processes have recorded, once.
 func (w *Writer) readRecords(ctx context.Context) error {
@@ -41,11 +31,10 @@ func (w *Writer) readRecords(ctx context.Context) error {
 	if read {
 		return nil
 	}
-	hooks, old := map[string]*hookSets{}, map[string]*oldSet{}
+	hooks := map[string]*hookSets{}
 	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, w.records(""), func(obj map[string]any) error {
 		name, of := effect.RefOf(obj).Name, textOf(obj, "annotations", setAnnotation)
 		_, keeps := annotationsOf(obj)[keepAnnotation]
-		id, named := strings.CutPrefix(name, w.o.Name+"-set-")
 		if name == w.recordOf(of).Name {
 			h := &hookSets{writer: w, manager: of, places: map[setPlace]bool{}, refused: map[setPlace]time.Time{}, goes: !keeps, certain: true, untidy: true}
 			var places []setPlace
@@ -56,13 +45,6 @@ func (w *Writer) readRecords(ctx context.Context) error {
 				h.places[p] = false
 			}
 			hooks[of] = h
-		} else if named {
-			o := &oldSet{manager: managerOf(of), keeps: keeps, owned: annotationsOf(obj)[oldOwned] != nil}
-			o.name = strings.TrimPrefix(of, o.manager+" ")
-			if o.broken = decodeRecord(obj, oldKey, &o.members); o.broken != nil {
-				o.broken = fmt.Errorf("%w: restore it, or delete it and what carries the label %s=%s", o.broken, SetLabel, id)
-			}
-			old[id] = o
 		}
 		return nil
 	})
@@ -71,7 +53,7 @@ func (w *Writer) readRecords(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.hooks, w.old = hooks, old
+	w.hooks = hooks
 	return nil
 }
 
@@ -159,49 +141,8 @@ func (w *Writer) records(fields string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: fields + "type=" + SetType}
 }
 
-// forgetOld deletes what an earlier version has recorded of a set, whose members all carry the marks
-// or are gone.
-func (w *Writer) forgetOld(ctx context.Context, id string) error {
-	w.mu.Lock()
-	old := w.old[id]
-	w.mu.Unlock()
-	if old == nil {
-		return nil
-	}
-	ref := effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: w.o.Namespace, Name: w.o.Name + "-set-" + id}
-	if err := w.deleteRecord(ctx, ref); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.old, id)
-	return nil
-}
-
-// managerOf is the field manager in what an earlier version says of a set. Paths of files may hold
-// spaces, names of functions do not.
-func managerOf(of string) string {
-	before, after, ok := strings.Cut(of, ".star:")
-	if !ok {
-		manager, _, _ := strings.Cut(of, " ")
-		return manager
-	}
-	function, _, _ := strings.Cut(after, " ")
-	return before + ".star:" + function
-}
-
 func annotationsOf(obj map[string]any) map[string]any {
 	return effect.At[map[string]any](obj, "metadata", "annotations")
-}
-
-// brokenOld says which record of an earlier version cannot be read.
-func (w *Writer) brokenOld(id string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if old := w.old[id]; old != nil {
-		return old.broken
-	}
-	return nil
 }
 
 // setManagers are the hooks whose sets go with them, sorted.
@@ -209,11 +150,6 @@ func (w *Writer) setManagers() []string {
 	var out []string
 	w.mu.Lock()
 	hooks := slices.Collect(maps.Values(w.hooks))
-	for _, old := range w.old {
-		if !old.keeps {
-			out = append(out, old.manager)
-		}
-	}
 	w.mu.Unlock()
 	for _, h := range hooks {
 		h.mu.Lock()

@@ -61,18 +61,12 @@ func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64)
 	defer unlock()
 	w.mu.Lock()
 	name, keeps, later := s.name, s.keeps, s.at > mark
-	if old := w.old[id]; old != nil && s.at == 0 {
-		name, keeps = old.name, keeps || old.keeps
-	}
 	w.mu.Unlock()
 	if later || keeps {
 		return name, nil
 	}
-	if err := w.brokenOld(id); err != nil {
-		return name, err
-	}
 	marks, seen := w.marksOf(manager, name, false), map[effect.Ref]sight{}
-	members := membersOf(w.knownOf(id, s))
+	members := membersOf(w.knownOf(s))
 	a := &applying{writer: w, marks: marks, seen: seen}
 	err = w.look(ctx, id, members, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
 	if err != nil {
@@ -82,5 +76,5 @@ func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64)
 		return name, err
 	}
 	w.remember(s, nil)
-	return name, w.forgetOld(ctx, id)
+	return name, nil
 }

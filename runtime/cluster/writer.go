@@ -55,8 +55,6 @@ type Writer struct {
 	sets map[string]*set // by id
 	// hooks are by their field managers, nil until the records were read.
 	hooks map[string]*hookSets
-	// old are the sets that an earlier version has recorded, by id.
-	old map[string]*oldSet
 	// unlisted are the lists that were refused, and when.
 	unlisted map[place]time.Time
 	// applied counts the sets that were applied.
@@ -87,7 +85,7 @@ func NewWriter(o WriterOptions) *Writer {
 func (w *Writer) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sets, w.hooks, w.old, w.unlisted = map[string]*set{}, nil, nil, map[place]time.Time{}
+	w.sets, w.hooks, w.unlisted = map[string]*set{}, nil, map[place]time.Time{}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are

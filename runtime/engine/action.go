@@ -251,9 +251,8 @@ type Message struct {
 // hook.
 type Unpublish struct{ Module, Hook, Key string }
 
-// DropSets has what is recorded of sets of objects forgotten, as far as they have an
-// owner: those of an object that is gone, or with an empty Key those of all objects but
-// Keys.
+// DropSets forgets sets of objects that have an owner: those of an object that is gone, or with an empty Key those of
+// all objects but Keys.
 type DropSets struct {
 	Module, Hook, Key string
 	Keys              map[string]bool

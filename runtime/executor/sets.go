@@ -7,16 +7,15 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
-// SetMark must be asked as soon as the engine wants sets dropped or removed: what is
+// SetMark must be asked as soon as the engine wants sets removed: what is
 // applied later belongs to objects, or to a life of the module, that have come since.
 func (x *Executor) SetMark() uint64 { return x.o.Writer.SetMark() }
 
 // DropSets forgets the sets of objects that are gone.
-func (x *Executor) DropSets(ctx context.Context, a engine.DropSets, mark uint64) error {
-	if a.Key != "" {
-		return x.o.Writer.DropSets(ctx, effect.Manager(a.Hook), a.Key, mark)
-	}
-	return x.o.Writer.SweepSets(ctx, effect.Manager(a.Hook), a.Keys, mark)
+func (x *Executor) DropSets(a engine.DropSets) {
+	x.o.Writer.DropSets(effect.Manager(a.Hook), func(key string) bool {
+		return key == a.Key || a.Key == "" && !a.Keys[key]
+	})
 }
 
 // Sets returns by module which hooks have applied sets of objects that go with them, as

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -101,7 +100,7 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Unpublish:
 		d.metrics.hooks.Unpublish(a.Module, a.Hook, a.Key)
 	case engine.DropSets:
-		d.dropSets(a, d.executor.SetMark())
+		d.executor.DropSets(a)
 	case engine.RemoveSets:
 		mark := d.executor.SetMark()
 		d.start(func() error { return d.executor.RemoveSets(d.work(), a, mark) },
@@ -172,37 +171,6 @@ func (d *Driver) guard(work func() error) (err error) {
 		}
 	}()
 	return work()
-}
-
-// dropSets forgets sets of objects that are gone. It tells of the first failure, and tries again while the process
-// works. A later one for the same objects takes the place of one that goes on.
-func (d *Driver) dropSets(a engine.DropSets, mark uint64) {
-	drops, id := &d.term.Load().drops, a.Hook+" "+a.Key
-	ctx, end := context.WithCancel(d.work())
-	if older, is := drops.Swap(id, &end); is {
-		(*older.(*context.CancelFunc))()
-	}
-	d.busy().Go(func() {
-		defer end()
-		defer drops.CompareAndDelete(id, &end)
-		d.keepDropping(ctx, a, mark)
-	})
-}
-
-func (d *Driver) keepDropping(ctx context.Context, a engine.DropSets, mark uint64) {
-	for try := 1; ; try++ {
-		err := d.guard(func() error { return d.executor.DropSets(ctx, a, mark) })
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if try == 1 {
-			d.log(a.Module, a.Hook).Log(builtins.LevelWarn, err.Error()+"; tried again until it works", nil)
-		}
-		select {
-		case <-time.After(sendRetry.Delay(try, rand.Float64())):
-		case <-ctx.Done():
-		}
-	}
 }
 
 func (d *Driver) startWatch(a engine.StartWatch) {

@@ -23,7 +23,6 @@ type term struct {
 	work     context.Context
 	stopWork context.CancelFunc
 	busy     tasks
-	drops    sync.Map // by hook and key: what ends the [engine.DropSets] that is under way
 	// numbers is where the numbers of its engines begin: none is that of an earlier one.
 	numbers uint64
 	// began says that the engine that stands by has been told to begin.

@@ -71,10 +71,6 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 		if err := w.executor.ForgetCRDs(ctx, a.Module); err != nil {
 			w.o.Log(a.Module, "", builtins.LevelWarn, err.Error(), nil)
 		}
-	case dropSets:
-		if err := w.executor.DropSets(ctx, a.DropSets, a.mark); err != nil {
-			w.o.Log(a.Module, a.Hook, builtins.LevelWarn, err.Error()+"; looked at again after the next start", nil)
-		}
 	case removeSets:
 		return engine.SetsRemoved{Op: a.Op, Err: w.executor.RemoveSets(ctx, a.RemoveSets, a.mark)}
 	case engine.Send:
@@ -86,13 +82,8 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 	return nil
 }
 
-// dropSets is asked for before whatever is applied later, in whichever order things are
+// removeSets is asked for before whatever is applied later, in whichever order things are
 // carried out.
-type dropSets struct {
-	engine.DropSets
-	mark uint64
-}
-
 type removeSets struct {
 	engine.RemoveSets
 	mark uint64

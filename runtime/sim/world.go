@@ -385,7 +385,7 @@ func (w *World) handle(in engine.Input) {
 		case engine.Respond:
 			w.answers[a.ID] = a
 		case engine.DropSets:
-			w.pending = append(w.pending, dropSets{a, w.executor.SetMark()})
+			w.executor.DropSets(a)
 		case engine.RemoveSets:
 			w.pending = append(w.pending, removeSets{a, w.executor.SetMark()})
 		default:
