@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	children "github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -39,17 +39,13 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 	}
 	objects = m.placed(objects)
 	holders := make([]string, len(objects))
-	var looks errgroup.Group
-	looks.SetLimit(lookBeside)
-	for i, o := range objects {
-		looks.Go(func() (err error) {
-			if !o.hook {
-				holders[i], err = m.holder(ctx, t.Ref(), o)
-			}
-			return err
-		})
-	}
-	if err := looks.Wait(); err != nil {
+	err := apply.SideBySide(len(objects), lookBeside, func(i int) (err error) {
+		if !objects[i].hook {
+			holders[i], err = m.holder(ctx, t.Ref(), objects[i])
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("asking whose the objects are that module(adopt = True) may take over: %w", err)
 	}
 	waits := map[string]bool{}

@@ -43,9 +43,8 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 			return err
 		}
 		objects = slices.DeleteFunc(objects, func(s stored) bool { return s.obj.GetAnnotations()[keepAnnotation] == keepPolicy })
-		slices.Reverse(objects)
 		deleted := make([]bool, len(objects))
-		err = l.m.each(objects, func(i int) (err error) {
+		err = l.m.each(objects, true, func(i int) (err error) {
 			if deleted[i], err = l.m.take(l.ctx, l.ref, objects[i].mapping, objects[i].key, false); err != nil {
 				return fmt.Errorf("%s: %w", objects[i], err)
 			}

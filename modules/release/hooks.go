@@ -50,7 +50,7 @@ func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, memb
 			return err
 		}
 		h.LastRun.Phase = helmrelease.HookPhaseFailed
-		if err := l.m.each(objects, func(i int) error { return l.makeHook(objects[i], members) }); err != nil {
+		if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members) }); err != nil {
 			h.LastRun.CompletedAt = l.now()
 			return fmt.Errorf("%s: %w", h.Path, err)
 		}
@@ -113,7 +113,7 @@ func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePoli
 	}
 	objects = slices.DeleteFunc(objects, func(s stored) bool { return isOf(members, s) })
 	background := metav1.DeletePropagationBackground
-	err = l.m.each(objects, func(i int) error {
+	err = l.m.each(objects, false, func(i int) error {
 		err := l.to(objects[i]).Delete(l.ctx, objects[i].key.Name, metav1.DeleteOptions{PropagationPolicy: &background})
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -83,18 +83,20 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 	if err != nil || len(rec.Left) == 0 {
 		return err
 	}
+	failed := make([]error, len(rec.Left))
+	refused, _ := m.order(true).Each(len(rec.Left), func(i int) string { return rec.Left[i].Kind }, func(i int) error {
+		if failed[i] = m.remove(ctx, ref, rec.Left[i]); failed[i] != nil {
+			return fmt.Errorf("%s: %s", rec.Left[i], tidy(failed[i].Error()))
+		}
+		return nil
+	})
 	var still []object
-	var why string
-	for _, o := range slices.Backward(rec.Left) {
-		if err := m.remove(ctx, ref, o); err != nil {
+	for i, o := range rec.Left {
+		if failed[i] != nil {
 			still = append(still, o)
-			if why == "" {
-				why = fmt.Sprintf("%s: %s", o, tidy(err.Error()))
-			}
 		}
 	}
 	if len(still) < len(rec.Left) {
-		slices.Reverse(still)
 		rec.Left = still
 		if err := m.records.set(ctx, rec); err != nil {
 			return err
@@ -106,9 +108,9 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case len(still) == 1:
-		return fmt.Errorf("the release no longer holds an object that cannot be deleted, which is tried again: %s", why)
+		return fmt.Errorf("the release no longer holds an object that cannot be deleted, which is tried again: %w", refused[0])
 	}
-	return fmt.Errorf("the release no longer holds %d objects that cannot be deleted, which is tried again; the first is %s", len(still), why)
+	return fmt.Errorf("the release no longer holds %d objects that cannot be deleted, which is tried again; the first is %w", len(still), refused[0])
 }
 
 // remove deletes one object, if it is there and belongs to the release.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,27 +22,17 @@ const lookBeside = 16
 
 // each has f see to all objects, in the order of their kinds, and to those of one kind side by side. One that fails
 // holds up no other.
-func (m *Manager) each(list []stored, f func(i int) error) error {
-	errs := make([]error, len(list))
-	for from := 0; from < len(list); {
-		end := from + 1
-		for end < len(list) && list[end].mapping.GroupVersionKind == list[from].mapping.GroupVersionKind {
-			end++
-		}
-		var group errgroup.Group
-		if group.SetLimit(lookBeside); m.o.Lifeless {
-			group.SetLimit(1) // the same requests each time
-		}
-		for i := from; i < end; i++ {
-			group.Go(func() error {
-				errs[i] = f(i)
-				return nil
-			})
-		}
-		_ = group.Wait() // each has its own error
-		from = end
+func (m *Manager) each(list []stored, back bool, f func(i int) error) error {
+	refused, _ := m.order(back).Each(len(list), func(i int) string { return list[i].key.Kind }, f)
+	return errors.Join(refused...)
+}
+
+func (m *Manager) order(back bool) apply.Order {
+	o := apply.Order{Width: lookBeside, Back: back}
+	if m.o.Lifeless {
+		o.Width = 1 // the same requests each time
 	}
-	return errors.Join(errs...)
+	return o
 }
 
 // to is where an object is written.
@@ -65,7 +54,7 @@ func (l *life) free(p revisionPlan) (liveObjects, error) {
 		hooks = l.hookNames(p.before)
 	}
 	found := make([]*unstructured.Unstructured, len(p.want))
-	err := l.m.each(p.want, func(i int) error {
+	refused, _ := l.m.order(false).Each(len(p.want), func(int) string { return "" }, func(i int) error {
 		s := p.want[i]
 		if had[identityOfKey(s.key)] {
 			return nil
@@ -88,7 +77,7 @@ func (l *life) free(p revisionPlan) (liveObjects, error) {
 			out[i] = found[i]
 		}
 	}
-	return out, err
+	return out, errors.Join(refused...)
 }
 
 // foreign is the refusal of an object that is there and does not belong to the release; nil: it does.
@@ -121,7 +110,7 @@ func (l *life) write(p revisionPlan, found liveObjects) error {
 	}
 	tried := l.tries(p)
 	now := make([]*unstructured.Unstructured, len(p.want))
-	err := l.m.each(p.want, func(i int) (err error) {
+	err := l.m.each(p.want, false, func(i int) (err error) {
 		s := p.want[i]
 		was, to := had[identityOfKey(s.key)], l.to(s)
 		live, looked := found[i]

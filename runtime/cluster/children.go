@@ -25,7 +25,7 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 	var first error
 	fates := make([]effect.Fate, len(wr.Children))
 	at, failed := len(wr.Children), 0
-	err := sideBySide(len(wr.Children), w.o.SideBySide, func(i int) error {
+	err := apply.SideBySide(len(wr.Children), w.o.SideBySide, func(i int) error {
 		form, err := w.child(ctx, manager, wr.Children[i], wr.Cause)
 		if err == nil {
 			fates[i] = effect.Fate{Written: true, Form: form}

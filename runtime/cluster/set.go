@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -109,7 +110,7 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 		failed = append(failed, fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name))
 	}
 	if len(failed) > 0 {
-		return Joined(failed)
+		return apply.Joined(failed)
 	}
 	w.remember(s, now)
 	return h.tidy(ctx, len(gone) > 0)

@@ -56,24 +56,18 @@ func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refuse
 	if err != nil {
 		return nil, nil, err
 	}
-	refs := make([]effect.Ref, len(members))
-	for i, m := range members {
-		refs[i] = m.Ref
-	}
-	var mu sync.Mutex
-	now = make(map[effect.Ref]string, len(members))
-	errs := refusals{}
-	err = kindByKind(refs, w.o.SideBySide, false, func(i int) error {
-		uid, err := a.member(ctx, members[i])
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			return errs.note(ctx, i, err)
-		}
-		now[refs[i]] = uid
-		return nil
+	uids := make([]string, len(members))
+	errs, err := w.order(ctx, false).Each(len(members), func(i int) string { return members[i].Ref.Kind }, func(i int) (err error) {
+		uids[i], err = a.member(ctx, members[i])
+		return err
 	})
-	return now, errs.err(), err
+	now = make(map[effect.Ref]string, len(members))
+	for i, m := range members {
+		if uids[i] != "" {
+			now[m.Ref] = uids[i]
+		}
+	}
+	return now, apply.Joined(errs), err
 }
 
 // findOwner looks for the owner once, for all members.
@@ -147,19 +141,10 @@ func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen 
 	slices.SortFunc(gone, func(a, b member) int {
 		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), compareRefs(b.Ref, a.Ref))
 	})
-	refs := make([]effect.Ref, len(gone))
-	for i := range gone {
-		refs[i] = gone[i].Ref
-	}
-	var mu sync.Mutex
-	refused := refusals{}
-	err := kindByKind(refs, w.o.SideBySide, true, func(i int) error {
-		err := w.pruneOne(ctx, marks, gone[i], seen[refs[i]], cause)
-		mu.Lock()
-		defer mu.Unlock()
-		return refused.note(ctx, i, err)
+	refused, err := w.order(ctx, true).Each(len(gone), func(i int) string { return gone[i].Kind }, func(i int) error {
+		return w.pruneOne(ctx, marks, gone[i], seen[gone[i].Ref], cause)
 	})
-	return cmp.Or(err, refused.err())
+	return cmp.Or(err, apply.Joined(refused))
 }
 
 // pruneOne deletes a former member. One that somebody else has put in its place stays, and so

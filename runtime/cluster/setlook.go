@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +67,7 @@ func (w *Writer) look(ctx context.Context, id string, known []member, see func(r
 	var mu sync.Mutex
 	for len(readings) > 0 {
 		var narrower []reading
-		err := sideBySide(len(readings), w.o.SideBySide, func(i int) error {
+		err := apply.SideBySide(len(readings), w.o.SideBySide, func(i int) error {
 			r := readings[i]
 			if r.single {
 				return w.readOne(ctx, r.refs[0], see)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -96,7 +97,7 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	}
 	slices.SortFunc(unread, func(a, b setPlace) int { return compareRefs(effect.Ref(a), effect.Ref(b)) })
 	var mu sync.Mutex
-	return sideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
+	return apply.SideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
 		p := unread[i]
 		err := h.readPlace(ctx, p, a)
 		if errors.Is(err, ErrNotServed) {

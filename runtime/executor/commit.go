@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -50,7 +51,7 @@ func (x *Executor) commit(ctx context.Context, a engine.Commit, children *[]effe
 
 // notWritten is the error of a commit, in one line; nil when nothing has failed.
 func notWritten(failed []error, written, all int) error {
-	err := cluster.Joined(failed)
+	err := apply.Joined(failed)
 	if err != nil && all > 1 {
 		err = fmt.Errorf("%w (%d of %d written)", err, written, all)
 	}
