@@ -94,8 +94,8 @@ type revisionPlan struct {
 	rel *helmrelease.Release
 	// before is the revision whose objects are there; nil: none is.
 	before *helmrelease.Release
-	// again: the revision has failed, and is tried once more.
-	again bool
+	// again: the revision has failed, and is tried once more. unknown: fields of the one before were dropped.
+	again, unknown bool
 	// was and want are the objects of the two.
 	was, want []stored
 }

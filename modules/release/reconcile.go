@@ -253,7 +253,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err := r.rights(p, shown); err != nil {
 		return false, err
 	}
-	if err := r.leaves(p, shown); err != nil {
+	if err := r.leaves(&p, shown); err != nil {
 		return false, err
 	}
 	if next != stepUpgrade {
@@ -279,7 +279,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 }
 
 // leaves records what the next revision holds no more.
-func (r *reconcile) leaves(p revisionPlan, shown rendering) error {
+func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 	left, err := r.m.left(r.ctx, r.t.Ref(), r.last)
 	if err != nil {
 		return err
@@ -296,6 +296,7 @@ func (r *reconcile) leaves(p revisionPlan, shown rendering) error {
 	if err != nil {
 		return err
 	}
+	p.unknown = len(rec.Unknown) > 0
 	// Objects say of which revision they are: no write is needed before the next one.
 	return r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects})
 }

@@ -228,6 +228,9 @@ type Target struct {
 	// IgnoreDrift leaves the objects without the label by which they are watched, and
 	// Result.Objects empty: for charts that a policy forbids other labels.
 	IgnoreDrift bool
+	// Standing returns Seen of the objects that are there as the revision Of has left them: they are written only if
+	// the chart changes them. Nil: none are known.
+	Standing func() Objects
 }
 
 // Ref names the target's release.

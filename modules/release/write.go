@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,11 +109,18 @@ func (l *life) write(p revisionPlan, found liveObjects) error {
 	for _, s := range p.was {
 		had[identityOfKey(s.key)] = s.obj
 	}
-	tried := l.tries(p)
+	tried, stands := l.tries(p), l.standing(p)
+	l.seen = []Object{}
 	now := make([]*unstructured.Unstructured, len(p.want))
 	err := l.m.each(p.want, false, func(i int) (err error) {
 		s := p.want[i]
 		was, to := had[identityOfKey(s.key)], l.to(s)
+		if o, is := stands[s.key]; is && was != nil && reflect.DeepEqual(was.Object, s.obj.Object) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.seen = append(l.seen, o)
+			return nil
+		}
 		live, looked := found[i]
 		if !looked {
 			if live, err = to.Get(l.ctx, s.key.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
@@ -131,13 +139,29 @@ func (l *life) write(p revisionPlan, found liveObjects) error {
 		}
 		return nil
 	})
-	l.seen = []Object{}
 	for i, s := range p.want {
 		if paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); now[i] != nil && !all {
 			l.seen = append(l.seen, observe(s.key, now[i], paths))
 		}
 	}
 	return err
+}
+
+// standing are the objects that are as the revision before has left them. Where fields of that one were dropped, or
+// applied in another way, all are written: the API server says so again.
+func (l *life) standing(p revisionPlan) map[Key]Object {
+	if l.target.Standing == nil || p.before == nil || p.unknown {
+		return nil
+	}
+	now := l.target.Standing()
+	if now.Of == "" || now.Of != l.revisions.uid(secretName(l.ref.Name, p.before.Version)) {
+		return nil
+	}
+	stands := make(map[Key]Object, len(now.Seen))
+	for _, o := range now.Seen {
+		stands[Key{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}] = o
+	}
+	return stands
 }
 
 // apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in

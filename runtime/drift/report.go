@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
@@ -29,7 +31,7 @@ func (t *Tracker) learn(r *tracked) {
 		return
 	}
 	for at := range r.scopes {
-		if !at.kind.synced || !at.kind.all && !at.kind.covers[at.namespace] {
+		if !at.kind.shows(at.namespace) {
 			return
 		}
 	}
@@ -106,4 +108,21 @@ func (o *object) drifted() engine.DriftObject {
 		out.By = o.have.managers()
 	}
 	return out
+}
+
+func (r *tracked) standing() release.Objects {
+	out := release.Objects{Of: r.of}
+	for o := range r.objects {
+		if o.expected && o.have != nil && !o.differ && !o.have.deleting && o.have.version >= o.version && o.want != (owned.Digest{}) && o.kind.shows(o.namespace) {
+			seen := o.known()
+			seen.Version = strconv.FormatUint(o.have.version, 10)
+			out.Seen = append(out.Seen, seen)
+		}
+	}
+	return out
+}
+
+// known is the object as it should be.
+func (o *object) known() release.Object {
+	return release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.want}
 }

@@ -147,14 +147,23 @@ func (t *Tracker) disown(r *tracked) {
 	}
 }
 
-// Begin says that Helm begins to work on a release: what changes until [Tracker.Expect] is no drift.
-// Ignore is left to others from then on.
-func (t *Tracker) Begin(ref release.Ref, ignore []owned.Ignore) {
+// Begin says that a revision of a release is made: what changes until [Tracker.Expect] is no drift. Ignore is left to
+// others from then on. Standing returns the objects that watches show as the revision before has left them.
+func (t *Tracker) Begin(ref release.Ref, ignore []owned.Ignore) (standing func() release.Objects) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.of(ref)
-	r.busy = true
 	t.ignore(r, ignore)
+	known := r.exact && !r.busy
+	r.busy = true
+	return func() release.Objects {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !known || t.releases[r.at] != r {
+			return release.Objects{}
+		}
+		return r.standing()
+	}
 }
 
 // Expect says what a release should hold from now on.
@@ -215,7 +224,7 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 	}
 	for o := range r.objects {
 		if o.expected {
-			out.Seen = append(out.Seen, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.want})
+			out.Seen = append(out.Seen, o.known())
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {

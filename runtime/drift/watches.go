@@ -156,6 +156,11 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 	}
 }
 
+// shows says that the watch shows what is in a namespace.
+func (k *kind) shows(namespace string) bool {
+	return k.synced && k.failed == "" && (k.all || k.covers[namespace])
+}
+
 func (k *kind) coversAll() bool {
 	for namespace := range k.uses {
 		if !k.covers[namespace] {

@@ -56,15 +56,16 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	}
 	ref := release.Ref(a.Ref)
 	watched := a.Drift != builtins.DriftIgnore
+	var standing func() release.Objects
 	if watched {
-		x.o.Drift.Begin(ref, decl.Ignore)
+		standing = x.o.Drift.Begin(ref, decl.Ignore)
 	} else {
 		x.o.Drift.Forget(ref)
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
 		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Timeout: decl.Timeout,
-		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched,
+		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched, Standing: standing,
 	})
 	if err == nil && watched {
 		x.o.Drift.Expect(ref, result.Objects)
