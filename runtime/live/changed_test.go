@@ -58,7 +58,7 @@ func TestAnUpgradeCostsWhatItChanges(t *testing.T) {
 			t.Errorf("%d requests: %q", len(got), got)
 		}
 
-		// What others change at the same moment is put right, by the upgrade or after it.
+		// Objects that others change at the same moment are put right, by the upgrade or after it.
 		last := f.text("more8")
 		f.edit("more8", "theirs")
 		f.remove("more9")
