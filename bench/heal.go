@@ -76,8 +76,8 @@ func measureHeal(ctx context.Context, b *bench) (err error) {
 			edited[namespace] = append(edited[namespace], took)
 		}
 	}
-	x.add(fmt.Sprintf("a deleted Deployment of one of %d modules, until it is back", n), deleted, 1.2)
-	x.add("… an edited field of it, until it is as it was", edited, 1.3)
+	x.add(fmt.Sprintf("a deleted Deployment of one of %d modules, until it is back", n), deleted, 1.15)
+	x.add("… an edited field of it, until it is as it was", edited, 1.2)
 	if err := errors.Join(s.stop(), p.stop()); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (x *heals) add(what string, took map[string][]time.Duration, aim float64) {
 			starling: millis(ours), bare: millis(bare), ratio: times(ratio),
 		}
 		if at.part == 0.5 {
-			r.aim = verdict(fmt.Sprintf("≤ %.1f×", aim), ratio <= aim)
+			r.aim = verdict(fmt.Sprintf("≤ %g×", aim), ratio <= aim)
 		}
 		x.b.table.add(r)
 	}
