@@ -36,6 +36,7 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 		if hookless {
 			rel.Hooks = nil
 		}
+		l.hooked = l.hookNames(rel)
 		if err := l.hooks(rel, helmrelease.HookPreDelete, nil); err != nil {
 			return err
 		}
@@ -43,26 +44,15 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 			return err
 		}
 		objects = slices.DeleteFunc(objects, func(s stored) bool { return s.obj.GetAnnotations()[keepAnnotation] == keepPolicy })
-		deleted := make([]bool, len(objects))
-		err = l.m.each(objects, true, func(i int) (err error) {
-			if deleted[i], err = l.m.take(l.ctx, l.ref, objects[i].mapping, objects[i].key, false); err != nil {
-				return fmt.Errorf("%s: %w", objects[i], err)
+		err = l.delete(objects, true, wait, func(s stored) (bool, error) {
+			deleted, err := l.m.take(l.ctx, l.ref, s.mapping, s.key, false)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", s, err)
 			}
-			return nil
+			return deleted, err
 		})
 		if err != nil {
 			return err
-		}
-		if wait {
-			var goes []stored
-			for i, s := range objects {
-				if deleted[i] {
-					goes = append(goes, s)
-				}
-			}
-			if err := l.gone(goes); err != nil {
-				return err
-			}
 		}
 		if err := l.hooks(rel, helmrelease.HookPostDelete, nil); err != nil {
 			return err
@@ -78,4 +68,23 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 		}
 	}
 	return nil
+}
+
+// delete deletes objects, and waits for the end of those that one has deleted, if it is asked to.
+func (l *life) delete(objects []stored, back, wait bool, one func(s stored) (deleted bool, err error)) error {
+	deleted := make([]bool, len(objects))
+	err := l.m.each(objects, back, func(i int) (err error) {
+		deleted[i], err = one(objects[i])
+		return err
+	})
+	if err != nil || !wait {
+		return err
+	}
+	var goes []stored
+	for i, s := range objects {
+		if deleted[i] {
+			goes = append(goes, s)
+		}
+	}
+	return l.gone(goes)
 }

@@ -85,24 +85,27 @@ func isOf(members []stored, s stored) bool {
 	return slices.ContainsFunc(members, func(m stored) bool { return identityOfKey(m.key) == identityOfKey(s.key) })
 }
 
-// makeHook makes an object of a hook, or applies it to a member of the release.
+// makeHook makes an object of a hook, or applies it to a member of the release, or to a namespace that stays.
 func (l *life) makeHook(s stored, members []stored) error {
 	to := l.to(s)
-	if isOf(members, s) {
+	if isOf(members, s) || isNamespace(s) {
 		live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
 		if err == nil {
+			if by := l.others(s.key, live); by != "" && !isOf(members, s) {
+				return foreign(s.key, by)
+			}
 			_, err = l.m.writer(l.warn).Apply(l.ctx, to, apply.Object{Want: s.obj, Whole: s.obj, Live: live})
 		}
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: l.ref.hookManager()})
 	return err
 }
 
 // deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with
-// all their objects.
+// all their objects, and so do namespaces that have any. Those of others are refused.
 func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy, members []stored) error {
 	if h.Kind == "CustomResourceDefinition" || !slices.Contains(h.DeletePolicies, policy) {
 		return nil
@@ -112,18 +115,28 @@ func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePoli
 		return err
 	}
 	objects = slices.DeleteFunc(objects, func(s stored) bool { return isOf(members, s) })
-	background := metav1.DeletePropagationBackground
-	err = l.m.each(objects, false, func(i int) error {
-		err := l.to(objects[i]).Delete(l.ctx, objects[i].key.Name, metav1.DeleteOptions{PropagationPolicy: &background})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
+	err = l.delete(objects, false, true, func(s stored) (bool, error) {
+		to := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
+		return deleteSeen(metav1.DeletePropagationBackground, func() (metav1.Object, bool, error) {
+			live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil, false, err
+			}
+			if by := l.others(s.key, live); by != "" {
+				return nil, false, foreign(s.key, by)
+			}
+			if isNamespace(s) {
+				if why, err := l.m.inhabited(l.ctx, l.ref, s.key.Name, false); why != "" || err != nil {
+					return nil, false, err
+				}
+			}
+			return live, false, nil
+		}, func(o metav1.DeleteOptions) error { return to.Delete(l.ctx, s.key.Name, o) })
 	})
 	if err != nil {
 		return fmt.Errorf("deleting hook %s: %w", h.Path, err)
 	}
-	return l.gone(objects)
+	return nil
 }
 
 // awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds

@@ -36,6 +36,14 @@ func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, 
 			return nil, false, nil
 		case live.DeletionTimestamp != nil:
 			return nil, true, nil
+		case isNamespace(stored{mapping: mapping}):
+			why, err := m.inhabited(ctx, ref, key.Name, !keep)
+			if why != "" && err == nil {
+				m.o.Log.Warn().Str("release", ref.Name).Msgf("%s stays, as %s: delete it if nobody needs it", key, why)
+			}
+			if why != "" || err != nil {
+				return nil, false, err
+			}
 		}
 		return live, false, nil
 	}, func(o metav1.DeleteOptions) error { return client.Delete(ctx, key.Name, o) })

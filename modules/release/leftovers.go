@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
@@ -84,8 +85,15 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 		return err
 	}
 	failed := make([]error, len(rec.Left))
+	var stays atomic.Bool
 	refused, _ := m.order(true).Each(len(rec.Left), func(i int) string { return rec.Left[i].Kind }, func(i int) error {
-		if failed[i] = m.remove(ctx, ref, rec.Left[i]); failed[i] != nil {
+		if rec.Left[i].Kind == "Namespace" && stays.Load() {
+			failed[i] = errors.New("it may hold another one")
+		} else {
+			failed[i] = m.remove(ctx, ref, rec.Left[i])
+		}
+		if failed[i] != nil {
+			stays.Store(true)
 			return fmt.Errorf("%s: %s", rec.Left[i], tidy(failed[i].Error()))
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type life struct {
 	store     *driver.Secrets
 	// holds is how many bytes of manifests are in memory.
 	holds int64
+	// hooked are the objects that hooks of the revision before have made, by identity.
+	hooked map[string]bool
 	// seen are the objects of the release as the API server has answered.
 	seen []Object
 
@@ -201,6 +204,9 @@ func (l *life) labels(w want) map[string]string {
 
 // make makes a revision. begun says that its record was written.
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
+	if p.before != nil {
+		l.hooked = l.hookNames(p.before)
+	}
 	live, err := l.free(p)
 	if err != nil {
 		return false, l.ended(err)
@@ -226,13 +232,18 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 }
 
 // carryOut does what a revision is for. done: all of it, and an error is one of writing that down.
-func (l *life) carryOut(p revisionPlan, live liveObjects) (done bool, err error) {
+func (l *life) carryOut(p revisionPlan, live []placed) (done bool, err error) {
 	pre, post, says := helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install complete"
 	if p.before != nil {
 		pre, post, says = helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade complete"
 	}
 	if err := l.hooks(p.rel, pre, p.was); err != nil {
 		return false, err
+	}
+	if slices.ContainsFunc(p.rel.Hooks, func(h *helmrelease.Hook) bool { return slices.Contains(h.Events, pre) }) { // they may have changed some
+		if live, err = l.free(p); err != nil {
+			return false, err
+		}
 	}
 	if err := l.write(p, live); err != nil {
 		return false, err

@@ -105,8 +105,11 @@ func (m *Manager) writer(warn func(text string)) apply.Writer {
 }
 
 // wroteAsHelm says whether a manager has made the object as Helm does, under another name. People who name
-// a release on an object by hand do not.
+// a release on an object by hand do not. Nor is what a hook has made another one's.
 func wroteAsHelm(e metav1.ManagedFieldsEntry) bool {
+	if strings.HasPrefix(e.Manager, hookManagers) {
+		return true
+	}
 	if e.FieldsV1 == nil || strings.HasPrefix(e.Manager, "kubectl") {
 		return false
 	}

@@ -95,11 +95,11 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		out.waits = s.String() + " is being deleted"
 		return out
 	case err == nil:
-		if err = r.belongs(live); err == nil {
-			was := live
-			if live, out.written, err = r.restore(client, s, live, paths); out.written {
-				out.edits = owned.Edits(was, live, FieldManager)
-			}
+		was := live
+		if by := r.t.Ref.holderOf(live); by != "" {
+			err = fmt.Errorf("it belongs to %s now: delete or rename one of the two", by)
+		} else if live, out.written, err = r.restore(client, s, live, paths); out.written {
+			out.edits = owned.Edits(was, live, FieldManager)
 		}
 	}
 	if err != nil {
@@ -130,16 +130,6 @@ func (r *repair) writer() apply.Writer {
 	w := r.m.writer(nil)
 	w.DryRun = r.t.Report
 	return w
-}
-
-// belongs refuses an object that another release has taken over.
-func (r *repair) belongs(live *unstructured.Unstructured) error {
-	annotations := live.GetAnnotations()
-	name, namespace := annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"]
-	if name == "" || name == r.t.Name && (namespace == "" || namespace == r.t.Namespace) {
-		return nil
-	}
-	return fmt.Errorf("it belongs to the helm release %s in namespace %s now: delete or rename one of the two", name, namespace)
 }
 
 // restore gives an object that is there its values, and says whether they were others. It

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,23 +43,29 @@ func (l *life) to(s stored) dynamic.ResourceInterface {
 	return l.objects.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
 }
 
-// liveObjects are objects of a release that are there, by place; nil: it was looked for, and is not there.
-type liveObjects map[int]*unstructured.Unstructured
-
-// free looks at the objects that come to a release, and refuses those that are there and of others.
-func (l *life) free(p revisionPlan) (liveObjects, error) {
-	had := map[string]bool{}
+// had are the objects of the revision before, by identity.
+func (p revisionPlan) had() map[string]*unstructured.Unstructured {
+	had := map[string]*unstructured.Unstructured{}
 	for _, s := range p.was {
-		had[identityOfKey(s.key)] = true
+		had[identityOfKey(s.key)] = s.obj
 	}
-	hooks := map[string]bool{}
-	if p.before != nil {
-		hooks = l.hookNames(p.before)
-	}
-	found := make([]*unstructured.Unstructured, len(p.want))
+	return had
+}
+
+// placed is what is there of an object of a release.
+type placed struct {
+	live   *unstructured.Unstructured // nil: it is not there, or stands
+	stands *Object                    // it is as the revision before has left it, and is wanted so
+}
+
+// free reads the objects of a release, by place. Those of others are refused.
+func (l *life) free(p revisionPlan) ([]placed, error) {
+	found, had, stands := make([]placed, len(p.want)), p.had(), l.standing(p)
 	refused, _ := l.m.order(false).Each(len(p.want), func(int) string { return "" }, func(i int) error {
 		s := p.want[i]
-		if had[identityOfKey(s.key)] {
+		was := had[identityOfKey(s.key)]
+		if o, is := stands[s.key]; is && was != nil && reflect.DeepEqual(was.Object, s.obj.Object) {
+			found[i].stands = &o
 			return nil
 		}
 		live, err := l.to(s).Get(l.ctx, s.key.Name, metav1.GetOptions{})
@@ -67,80 +75,112 @@ func (l *life) free(p revisionPlan) (liveObjects, error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
-		if found[i] = live; l.target.Adopt || hooks[identityOfKey(s.key)] && live.GetAnnotations()[helmName] == "" {
+		found[i].live = live
+		by := l.ref.holderOf(live)
+		if was == nil {
+			by = l.others(s.key, live)
+		}
+		if by == "" || l.target.Adopt { // then those who have one were asked for
 			return nil
 		}
-		return l.foreign(s, live)
-	})
-	out := liveObjects{}
-	for i, s := range p.want {
-		if !had[identityOfKey(s.key)] {
-			out[i] = found[i]
+		err = foreign(s.key, by)
+		if by == noRelease {
+			err = fmt.Errorf("%w, or have the release take it over with module(adopt = True)", err)
 		}
-	}
-	return out, errors.Join(refused...)
+		return err
+	})
+	return found, errors.Join(refused...)
 }
 
-// foreign is the refusal of an object that is there and does not belong to the release; nil: it does.
-func (l *life) foreign(s stored, live *unstructured.Unstructured) error {
+// others says whose an object is that is there, and was not in the revision before; "": it is the release's, or a hook
+// of it has made it. An object that Helm, or an earlier Starling, has made for a hook is marked as one, of no release.
+func (l *life) others(key Key, live metav1.Object) string {
+	by := l.ref.holderOf(live)
+	if by != "" || l.m.made(l.ref, live) {
+		return by
+	}
+	ours := l.hooked[identityOfKey(key)]
+	for _, e := range live.GetManagedFields() {
+		if other, is := strings.CutPrefix(e.Manager, hookManagers); is {
+			return "a hook of release " + other
+		}
+		ours = ours || e.Manager == FieldManager
+	}
+	if ours && live.GetAnnotations()[helmrelease.HookAnnotation] != "" {
+		return ""
+	}
+	return noRelease
+}
+
+// holderOf says which other release has an object, by its annotations; "": none.
+func (ref Ref) holderOf(live metav1.Object) string {
 	name, namespace := live.GetAnnotations()[helmName], live.GetAnnotations()[helmNamespace]
-	what := fmt.Sprintf("%s %q", s.key.Kind, s.key.Name)
-	if s.key.Namespace != "" {
-		what += " in namespace " + s.key.Namespace
-	}
-	text := what + " is there already and belongs to %s: delete or rename one of the two"
 	switch {
-	case name == l.ref.Name && namespace == l.ref.Namespace:
-		return nil
-	case name == l.ref.Name && namespace != "":
-		return fmt.Errorf(text, "a release of the same name in namespace "+namespace)
-	case name != "":
-		return fmt.Errorf(text, "the helm release "+name)
+	case name == "" || name == ref.Name && (namespace == ref.Namespace || namespace == ""):
+		return ""
+	case name == ref.Name:
+		return "a release of the same name in namespace " + namespace
 	}
-	return fmt.Errorf(text+", or have the release take it over with module(adopt = True)", noRelease)
+	return "the helm release " + name
+}
+
+// made says whether a release, or a hook of it, has made an object.
+func (m *Manager) made(ref Ref, live metav1.Object) bool {
+	if of := live.GetAnnotations(); of[helmName] != "" {
+		return of[helmName] == ref.Name && of[helmNamespace] == ref.Namespace
+	}
+	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ref.hookManager() })
+}
+
+// hookManager is the field manager of what hooks of a release make, which carries no other mark of it. It has at most
+// 128 characters.
+func (ref Ref) hookManager() string {
+	name := hookManagers + ref.Namespace + "/" + ref.Name
+	if len(name) > 128 {
+		return hookManagers + textDigest(ref.Namespace+"/"+ref.Name)
+	}
+	return name
+}
+
+const hookManagers = FieldManager + "-hook/"
+
+// foreign is the refusal of an object that is there and belongs to others.
+func foreign(key Key, by string) error {
+	what := fmt.Sprintf("%s %q", key.Kind, key.Name)
+	if key.Namespace != "" {
+		what += " in namespace " + key.Namespace
+	}
+	return fmt.Errorf("%s is there already and belongs to %s: delete or rename one of the two", what, by)
 }
 
 // noRelease is whose an object is that no release has made.
 const noRelease = "no helm release"
 
 // write makes the objects of a revision that are not there, and applies the others.
-func (l *life) write(p revisionPlan, found liveObjects) error {
-	had := map[string]*unstructured.Unstructured{}
-	for _, s := range p.was {
-		had[identityOfKey(s.key)] = s.obj
-	}
-	tried, stands := l.tries(p), l.standing(p)
-	l.seen = []Object{}
+func (l *life) write(p revisionPlan, found []placed) error {
+	had, tried := p.had(), l.tries(p)
 	now := make([]*unstructured.Unstructured, len(p.want))
 	err := l.m.each(p.want, false, func(i int) (err error) {
 		s := p.want[i]
 		was, to := had[identityOfKey(s.key)], l.to(s)
-		if o, is := stands[s.key]; is && was != nil && reflect.DeepEqual(was.Object, s.obj.Object) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.seen = append(l.seen, o)
-			return nil
-		}
-		live, looked := found[i]
-		if !looked {
-			if live, err = to.Get(l.ctx, s.key.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-				live, err = nil, nil
-			}
-		}
 		switch {
-		case err != nil:
-		case live == nil:
+		case found[i].stands != nil:
+			return nil
+		case found[i].live == nil:
 			now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj)
 		default:
-			now[i], err = l.apply(to, s, was, live, tried)
+			now[i], err = l.apply(to, s, was, found[i].live, tried)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
 		}
 		return nil
 	})
+	l.seen = []Object{}
 	for i, s := range p.want {
-		if paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); now[i] != nil && !all {
+		if found[i].stands != nil {
+			l.seen = append(l.seen, *found[i].stands)
+		} else if paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); now[i] != nil && !all {
 			l.seen = append(l.seen, observe(s.key, now[i], paths))
 		}
 	}
