@@ -136,7 +136,9 @@ func TestManyReleasesAreListed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newManyFixture(t)
-			f.all(n, ActionInstalled, test.namespaces...)
+			if lists := f.all(n, ActionInstalled, test.namespaces...); lists > n+test.most {
+				t.Errorf("%d lists for %d releases that are new, want at most one each, and %d", lists, n, test.most)
+			}
 			f.Manager = f.manager()
 			if lists := f.all(n, ActionUnchanged, test.namespaces...); lists > test.most {
 				t.Errorf("%d lists for %d releases, want at most %d", lists, n, test.most)

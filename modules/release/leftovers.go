@@ -28,8 +28,8 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 		return nil, err
 	}
 	left := rec.Left
-	switch last.Status {
-	case helmrelease.StatusDeployed, helmrelease.StatusSuperseded, helmrelease.StatusUninstalled:
+	switch s := last.Status; {
+	case last.Number == 0, s == helmrelease.StatusDeployed, s == helmrelease.StatusSuperseded, s == helmrelease.StatusUninstalled:
 		return left, nil
 	}
 	revisions, err := m.revisions(ctx, ref)
