@@ -36,7 +36,7 @@ var layers = []struct {
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"children of parents", []string{"runtime/apply", "runtime/reconcile"}, false},
-	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/definition", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
+	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/definition", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/helm", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
 	{"words of messages", []string{"runtime/message"}, false},
 }
 
@@ -108,6 +108,26 @@ func TestImportsFollowTheTable(t *testing.T) {
 				t.Errorf("%s (%s) imports %s (%s): the table allows only what stands below", name, layers[from].name, own, layers[to].name)
 			}
 		}
+	}
+}
+
+// Another Helm is a change of one small package. Measurements beside Helm need its own client.
+func TestOnePackageImportsHelm(t *testing.T) {
+	for _, p := range listPackages(t) {
+		name := strings.TrimPrefix(p.ImportPath, modulePath)
+		if name == "modules/helm" || name == "bench" {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, "helm.sh/helm/") {
+				t.Errorf("%s imports %s: only modules/helm may", name, imported)
+			}
+		}
+	}
+	files, err := filepath.Glob("modules/helm/*.go")
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if err != nil || len(files) > 8 {
+		t.Errorf("modules/helm has %d files, and may have 8: %v", len(files), err)
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	"sync"
 
 	"go.starlark.net/syntax"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
@@ -29,7 +28,7 @@ type Cache struct {
 	checks   int // since programs was empty
 	builtins func() *store.Builtins
 	kinds    func() kinds
-	served   func() *chartutil.Capabilities
+	served   func() *helm.Capabilities
 	table    func() table
 
 	sources  memo[digest, parsed]
@@ -46,12 +45,12 @@ func NewCache() *Cache {
 		programs: script.NewCache(), builtins: sync.OnceValue(store.NewBuiltins),
 		kinds: sync.OnceValue(newKinds), table: sync.OnceValue(newTable),
 	}
-	c.served = sync.OnceValue(func() *chartutil.Capabilities {
+	c.served = sync.OnceValue(func() *helm.Capabilities {
 		var kinds []schema.GroupVersionKind
 		for _, k := range store.New(store.Options{Builtins: c.builtins()}).Kinds() {
 			kinds = append(kinds, k.GVK())
 		}
-		return release.WithKinds(newest(), kinds...)
+		return helm.WithKinds(newest(), kinds...)
 	})
 	return c
 }

@@ -14,15 +14,16 @@ import (
 	"sync"
 	"time"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/message"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // renderTime bounds the rendering of one chart.
@@ -44,7 +45,7 @@ func (c *checker) charts() {
 			c.defines(c.definitionsOf(f).kinds)
 		}
 	}
-	c.caps = release.WithKinds(c.served, c.own...)
+	c.caps = helm.WithKinds(c.served, c.own...)
 	c.eachChart(func(m *generation.Module) {
 		if out, err := c.renderModule(m); err == nil {
 			for _, f := range out.CRDs { // those of packed subcharts too
@@ -60,7 +61,7 @@ func (c *checker) charts() {
 			}
 		}
 	})
-	c.caps = release.WithKinds(c.served, c.own...)
+	c.caps = helm.WithKinds(c.served, c.own...)
 	c.eachChart(c.chart)
 }
 
@@ -129,10 +130,9 @@ func (c *checker) render(ctx context.Context, t release.Target) rendered {
 // manifestsOf are the documents of one rendered template, empty ones aside.
 func manifestsOf(name, text string) (out []manifest) {
 	_, path, _ := strings.Cut(name, "/")
-	docs := releaseutil.SplitManifests(text)
-	for _, key := range slices.Sorted(maps.Keys(docs)) {
-		m := manifest{path: path, text: docs[key]}
-		if m.err = yaml.Unmarshal([]byte(docs[key]), &m.object); m.err == nil && m.object == nil {
+	for _, doc := range plain.Documents(text) {
+		m := manifest{path: path, text: doc}
+		if m.err = yaml.Unmarshal([]byte(doc), &m.object); m.err == nil && m.object == nil {
 			continue
 		}
 		out = append(out, m.parts()...)

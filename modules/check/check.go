@@ -15,11 +15,11 @@ import (
 	"sync"
 
 	"go.starlark.net/syntax"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
@@ -78,7 +78,7 @@ type checker struct {
 	table   table
 	// own are the kinds that the tree defines; served is what charts see of the cluster without them, caps with them.
 	own          []schema.GroupVersionKind
-	served, caps *chartutil.Capabilities
+	served, caps *helm.Capabilities
 	// subcharts are the crds/ of subcharts that are on, by module.
 	subcharts map[string][]tree.File
 

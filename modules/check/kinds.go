@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chartutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -72,8 +72,8 @@ func newKinds() kinds {
 }
 
 // newest are the capabilities of the newest Kubernetes that Starling works with, without its kinds.
-func newest() *chartutil.Capabilities {
-	caps, err := release.NewCapabilities(rest.Version)
+func newest() *helm.Capabilities {
+	caps, err := helm.NewCapabilities(rest.Version)
 	if err != nil {
 		panic(err) // the constant is no version
 	}
@@ -82,7 +82,7 @@ func newest() *chartutil.Capabilities {
 
 // servedKinds returns the kinds that a dump of a cluster's OpenAPI lists, as `kubectl
 // get --raw /openapi/v2` prints it, and what charts see of them.
-func servedKinds(dump []byte) (kinds, *chartutil.Capabilities, error) {
+func servedKinds(dump []byte) (kinds, *helm.Capabilities, error) {
 	var doc struct {
 		Info struct {
 			Version string `json:"version"`
@@ -94,7 +94,7 @@ func servedKinds(dump []byte) (kinds, *chartutil.Capabilities, error) {
 	if err := json.Unmarshal(dump, &doc); err != nil {
 		return kinds{}, nil, fmt.Errorf("is no OpenAPI document (%w); make it with: kubectl get --raw /openapi/v2", err)
 	}
-	caps, err := release.NewCapabilities(doc.Info.Version)
+	caps, err := helm.NewCapabilities(doc.Info.Version)
 	if err != nil { // a part of a document: it names kinds only
 		caps = newest()
 	}
@@ -112,7 +112,7 @@ func servedKinds(dump []byte) (kinds, *chartutil.Capabilities, error) {
 	if len(k.known) == 0 {
 		return kinds{}, nil, errors.New("names no kinds; make it with: kubectl get --raw /openapi/v2")
 	}
-	return k, release.WithKinds(caps, served...), nil
+	return k, helm.WithKinds(caps, served...), nil
 }
 
 func (k kinds) add(apiVersion, kind string) {

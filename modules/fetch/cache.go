@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"helm.sh/helm/v3/pkg/repo"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -235,7 +235,7 @@ func (c *Cache) note(w *wish, err error) (done bool) {
 func (c *Cache) try(ctx context.Context, l tree.Locked) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	f := &fetcher{o: Options{Transport: c.o.Transport}, indexes: map[string]*repo.IndexFile{}, maxIndex: maxIndexBeside}
+	f := &fetcher{o: Options{Transport: c.o.Transport}, indexes: map[string]*helm.Index{}, maxIndex: maxIndexBeside}
 	d := dependencyOf(l.URL, l.Version)
 	from, sum, err := l.ArchiveURL, "", error(nil)
 	if from == "" {

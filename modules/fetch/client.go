@@ -13,12 +13,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/cli"
-	"helm.sh/helm/v3/pkg/registry"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/retry"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -108,7 +107,7 @@ func (f *fetcher) download(ctx context.Context, from string, limit int64, packed
 // login is that of `helm registry login` or of Docker's config, which are read each time; the empty
 // one when they have none.
 func login(ctx context.Context, host string) (auth.Credential, error) {
-	helm, err := credentials.NewStore(cli.New().RegistryConfig, credentials.StoreOptions{})
+	helm, err := credentials.NewStore(helm.Logins(), credentials.StoreOptions{})
 	if err != nil {
 		return auth.EmptyCredential, err
 	}
@@ -119,35 +118,19 @@ func login(ctx context.Context, host string) (auth.Credential, error) {
 	return credentials.Credential(credentials.NewStoreWithFallbacks(helm, docker))(ctx, host)
 }
 
-func ociRef(d *chart.Dependency) string { return strings.TrimSuffix(d.Repository, "/") + "/" + d.Name }
+func ociRef(d *helm.Dependency) string { return strings.TrimSuffix(d.Repository, "/") + "/" + d.Name }
 
-// registry is Helm's client, with the logins of `helm registry login` and of Docker.
-func (f *fetcher) registry(ctx context.Context) (*registry.Client, error) {
-	return registry.NewClient(
-		registry.ClientOptHTTPClient(f.client(ctx, tree.MaxFileBytes, maxTalk)),
-		registry.ClientOptCredentialsFile(cli.New().RegistryConfig),
-		registry.ClientOptEnableCache(true),
-	)
-}
+func isOCI(url string) bool { return strings.HasPrefix(url, "oci://") }
 
-// pull gets a chart from a registry; the digests of its parts are checked on the way.
-func (f *fetcher) pull(ctx context.Context, ref string) ([]byte, error) {
-	client, err := f.registry(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pulled, err := client.Pull(ref)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ref, scrub(err))
-	}
-	return pulled.Chart.Data, nil
+// registry carries requests to a registry.
+func (f *fetcher) registry(ctx context.Context) *http.Client {
+	return f.client(ctx, tree.MaxFileBytes, maxTalk)
 }
 
 // client carries requests that end with ctx. All their answers together have at most limit bytes,
 // and so many besides.
 func (f *fetcher) client(ctx context.Context, limit, besides int64) *http.Client {
-	retries := registry.NewTransport(false)
-	retries.Base = cmp.Or(f.o.Transport, retries.Base)
+	retries := retry.NewTransport(cmp.Or(f.o.Transport, http.DefaultTransport))
 	left := &atomic.Int64{}
 	left.Store(limit + besides)
 	return &http.Client{Transport: limited{ctx, retries, limit, left}, CheckRedirect: checkRedirect}

@@ -16,9 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/repo"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -64,7 +62,7 @@ func Tree(ctx context.Context, o Options) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fetcher{o: o, files: t.Files, modules: declared(ctx, t), indexes: map[string]*repo.IndexFile{}, maxIndex: maxIndex}
+	f := &fetcher{o: o, files: t.Files, modules: declared(ctx, t), indexes: map[string]*helm.Index{}, maxIndex: maxIndex}
 	if f.lock, err = readLock(t.Files); err != nil {
 		return nil, err
 	}
@@ -102,7 +100,7 @@ type fetcher struct {
 	// lock of the tree.
 	lock *treeLock
 	// indexes of chart repositories, by URL; maxIndex bounds each of them, in bytes.
-	indexes  map[string]*repo.IndexFile
+	indexes  map[string]*helm.Index
 	maxIndex int64
 }
 
@@ -177,7 +175,7 @@ type target struct {
 	// dir is its path in the tree.
 	dir   string
 	files []release.File
-	chart *chart.Chart
+	chart *helm.Chart
 }
 
 // plan is what must change on the disk.
@@ -226,8 +224,8 @@ func (f *fetcher) plan(ctx context.Context, c *target) (*plan, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(packed)) {
-		same := func(d *chart.Dependency) bool { return d.Name == packed[name].Name() }
-		wanted := func(d *chart.Dependency) bool {
+		same := func(d *helm.Dependency) bool { return d.Name == packed[name].Name() }
+		wanted := func(d *helm.Dependency) bool {
 			return same(d) && tree.InRange(d.Version, packed[name].Metadata.Version)
 		}
 		if _, again := p.add[name]; !again && slices.ContainsFunc(locked, same) && !slices.ContainsFunc(locked, wanted) {
@@ -237,13 +235,13 @@ func (f *fetcher) plan(ctx context.Context, c *target) (*plan, error) {
 	return p, nil
 }
 
-func sameVersion(a, b *chart.Dependency) bool {
+func sameVersion(a, b *helm.Dependency) bool {
 	return a.Name == b.Name && a.Version == b.Version && a.Repository == b.Repository
 }
 
 // dependency gets one chart that is locked, when charts/ lacks it.
-func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency, packed map[string]*chart.Chart, p *plan) error {
-	var there, other *chart.Chart
+func (f *fetcher) dependency(ctx context.Context, c *target, d *helm.Dependency, packed map[string]*helm.Chart, p *plan) error {
+	var there, other *helm.Chart
 	for _, sub := range c.chart.Dependencies() {
 		switch {
 		case sub.Name() != d.Name:
@@ -253,7 +251,7 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 			other = sub
 		}
 	}
-	isPacked := func(ch *chart.Chart) bool {
+	isPacked := func(ch *helm.Chart) bool {
 		for _, archive := range packed {
 			if archive.Name() == ch.Name() && archive.Metadata.Version == ch.Metadata.Version {
 				return true
@@ -303,7 +301,7 @@ func (f *fetcher) dependency(ctx context.Context, c *target, d *chart.Dependency
 // put them there; those that are packed of a folder must be made again to know that.
 func (c *target) complete() bool {
 	for _, d := range c.chart.Metadata.Dependencies {
-		if strings.HasPrefix(d.Repository, "file://") || !slices.ContainsFunc(c.chart.Dependencies(), func(sub *chart.Chart) bool {
+		if strings.HasPrefix(d.Repository, "file://") || !slices.ContainsFunc(c.chart.Dependencies(), func(sub *helm.Chart) bool {
 			return sub.Name() == d.Name && tree.InRange(d.Version, sub.Metadata.Version)
 		}) {
 			return false
@@ -313,8 +311,8 @@ func (c *target) complete() bool {
 }
 
 // packed returns the charts of the archives in charts/, by name of the file.
-func (c *target) packed() (map[string]*chart.Chart, error) {
-	found := map[string]*chart.Chart{}
+func (c *target) packed() (map[string]*helm.Chart, error) {
+	found := map[string]*helm.Chart{}
 	for _, file := range c.files {
 		if path.Dir(file.Path) != "charts" || path.Ext(file.Path) != ".tgz" {
 			continue
@@ -329,7 +327,7 @@ func (c *target) packed() (map[string]*chart.Chart, error) {
 }
 
 // loadPacked loads an archive as a release does that has it in charts/.
-func loadPacked(file string, data []byte) (*chart.Chart, error) {
+func loadPacked(file string, data []byte) (*helm.Chart, error) {
 	if len(data) > tree.MaxFileBytes {
 		return nil, tooLarge(tree.MaxFileBytes)
 	}
@@ -347,7 +345,7 @@ func loadPacked(file string, data []byte) (*chart.Chart, error) {
 }
 
 // sameChart compares the files of two charts.
-func sameChart(a, b *chart.Chart) bool {
-	same := func(x, y *chart.File) bool { return x.Name == y.Name && string(x.Data) == string(y.Data) }
+func sameChart(a, b *helm.Chart) bool {
+	same := func(x, y *helm.ChartFile) bool { return x.Name == y.Name && string(x.Data) == string(y.Data) }
 	return slices.EqualFunc(a.Raw, b.Raw, same)
 }

@@ -7,20 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chart"
 	"sigs.k8s.io/yaml"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // lockName is the name of the file that holds the chosen versions.
-func lockName(ch *chart.Chart) string {
-	if ch.Metadata.APIVersion == chart.APIVersionV1 {
+func lockName(ch *helm.Chart) string {
+	if helm.HasV1(ch) {
 		return "requirements.lock"
 	}
 	return "Chart.lock"
 }
 
 // lockedBy returns the dependencies of the lock, nil without a lock.
-func lockedBy(ch *chart.Chart) ([]*chart.Dependency, error) {
+func lockedBy(ch *helm.Chart) ([]*helm.Dependency, error) {
 	if ch.Lock == nil {
 		return nil, nil
 	}
@@ -28,31 +29,31 @@ func lockedBy(ch *chart.Chart) ([]*chart.Dependency, error) {
 		return nil, fmt.Errorf("%s has an empty dependency: delete it and run starling fetch again, which then writes a new one", lockName(ch))
 	}
 	wanted := ch.Metadata.Dependencies
-	digest, err := digestOf([2][]*chart.Dependency{wanted, ch.Lock.Dependencies})
+	digest, err := digestOf([2][]*helm.Dependency{wanted, ch.Lock.Dependencies})
 	if err != nil {
 		return nil, err
 	}
-	helm2, err := digestOf(map[string][]*chart.Dependency{"dependencies": wanted})
+	helm2, err := digestOf(map[string][]*helm.Dependency{"dependencies": wanted})
 	if err != nil {
 		return nil, err
 	}
-	if ch.Lock.Digest == digest || ch.Metadata.APIVersion == chart.APIVersionV1 && ch.Lock.Digest == helm2 {
+	if ch.Lock.Digest == digest || helm.HasV1(ch) && ch.Lock.Digest == helm2 {
 		return ch.Lock.Dependencies, nil
 	}
 	name, from := lockName(ch), "Chart.yaml"
-	if ch.Metadata.APIVersion == chart.APIVersionV1 {
+	if helm.HasV1(ch) {
 		from = "requirements.yaml"
 	}
 	return nil, fmt.Errorf("%s does not fit the dependencies in %s: delete %s and run starling fetch again, which then chooses versions and writes a new one", name, from, name)
 }
 
 // newLock is the text of a lock file.
-func newLock(ch *chart.Chart, locked []*chart.Dependency) ([]byte, error) {
-	digest, err := digestOf([2][]*chart.Dependency{ch.Metadata.Dependencies, locked})
+func newLock(ch *helm.Chart, locked []*helm.Dependency) ([]byte, error) {
+	digest, err := digestOf([2][]*helm.Dependency{ch.Metadata.Dependencies, locked})
 	if err != nil {
 		return nil, err
 	}
-	return yaml.Marshal(chart.Lock{Generated: time.Now(), Digest: digest, Dependencies: locked})
+	return yaml.Marshal(helm.Lock{Generated: time.Now(), Digest: digest, Dependencies: locked})
 }
 
 // digestOf is how Helm tells that a lock was made of these dependencies.

@@ -12,11 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/registry"
-
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/script"
@@ -84,7 +81,7 @@ func (f *fetcher) remote(ctx context.Context, m *generation.Module) (Result, err
 
 // again gets the archive from where it was when the lock was written; nil: it is not there any more,
 // and the repository may say where it is now.
-func (f *fetcher) again(ctx context.Context, d *chart.Dependency, locked tree.Locked) []byte {
+func (f *fetcher) again(ctx context.Context, d *helm.Dependency, locked tree.Locked) []byte {
 	if locked.ArchiveURL == "" {
 		return nil
 	}
@@ -97,22 +94,22 @@ func (f *fetcher) again(ctx context.Context, d *chart.Dependency, locked tree.Lo
 
 // lockable is the URL of an archive as the lock has it: none of a registry, and none that may hold a
 // login.
-func lockable(d *chart.Dependency, from string) string {
-	if registry.IsOCI(d.Repository) || (tree.Locked{URL: from}).CheckURLs() != nil {
+func lockable(d *helm.Dependency, from string) string {
+	if isOCI(d.Repository) || (tree.Locked{URL: from}).CheckURLs() != nil {
 		return ""
 	}
 	return from
 }
 
 // dependencyOf is the chart that a URL of module(chart=) names.
-func dependencyOf(url, version string) *chart.Dependency {
+func dependencyOf(url, version string) *helm.Dependency {
 	at := strings.LastIndex(url, "/")
-	return &chart.Dependency{Name: url[at+1:], Repository: url[:max(at, 0)], Version: version}
+	return &helm.Dependency{Name: url[at+1:], Repository: url[:max(at, 0)], Version: version}
 }
 
 // chart gets the archive of a chart from where find has found it, and looks at it. One of another
 // digest than locked has is an error; an empty digest is any.
-func (f *fetcher) chart(ctx context.Context, d *chart.Dependency, locked tree.Locked, from, sum string) ([]byte, error) {
+func (f *fetcher) chart(ctx context.Context, d *helm.Dependency, locked tree.Locked, from, sum string) ([]byte, error) {
 	if file := locked.File(); path.Base(file) != file || strings.Contains(file, `\`) {
 		return nil, fmt.Errorf("%q is no name of an archive", file)
 	}
@@ -132,7 +129,7 @@ func (f *fetcher) chart(ctx context.Context, d *chart.Dependency, locked tree.Lo
 	if got.Name() != d.Name || !tree.InRange(d.Version, got.Metadata.Version) {
 		return nil, fmt.Errorf("%s has sent chart %s %s, wanted is version %s", place(from), got.Name(), got.Metadata.Version, d.Version)
 	}
-	if err := action.CheckDependencies(got, got.Metadata.Dependencies); err != nil {
+	if err := helm.Missing(got); err != nil {
 		return nil, fmt.Errorf("the archive lacks what the chart depends on (%w): its author packs it with helm package --dependency-update", err)
 	}
 	return data, nil

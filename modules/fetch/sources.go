@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,31 +12,27 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/ignore"
-	"helm.sh/helm/v3/pkg/registry"
-	"helm.sh/helm/v3/pkg/repo"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // resolve chooses a version for each dependency: the newest of its range.
-func (f *fetcher) resolve(ctx context.Context, c *target) ([]*chart.Dependency, error) {
-	var locked []*chart.Dependency
+func (f *fetcher) resolve(ctx context.Context, c *target) ([]*helm.Dependency, error) {
+	var locked []*helm.Dependency
 	for _, d := range c.chart.Metadata.Dependencies {
 		version, err := f.version(ctx, c, d)
 		if err != nil {
 			return nil, fmt.Errorf("dependency %s: %w", d.Name, err)
 		}
-		locked = append(locked, &chart.Dependency{Name: d.Name, Repository: d.Repository, Version: version})
+		locked = append(locked, &helm.Dependency{Name: d.Name, Repository: d.Repository, Version: version})
 	}
 	return locked, nil
 }
 
-func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (string, error) {
+func (f *fetcher) version(ctx context.Context, c *target, d *helm.Dependency) (string, error) {
 	if _, err := semver.NewConstraint(d.Version); err != nil {
 		return "", fmt.Errorf("version %q is no range of versions, such as 1.2.3 or ~1.2", d.Version)
 	}
@@ -51,15 +46,12 @@ func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (
 			return "", err
 		}
 		versions = []string{ch.Metadata.Version}
-	case registry.OCIScheme:
+	case "oci":
 		if _, err := semver.NewVersion(d.Version); err == nil {
 			return d.Version, nil
 		}
-		client, err := f.registry(ctx)
-		if err != nil {
-			return "", err
-		}
-		if versions, err = client.Tags(strings.TrimPrefix(ociRef(d), "oci://")); err != nil {
+		var err error
+		if versions, err = helm.Tags(f.registry(ctx), strings.TrimPrefix(ociRef(d), "oci://")); err != nil {
 			return "", fmt.Errorf("cannot list its versions in %s: %w", place(d.Repository), scrub(err))
 		}
 	default:
@@ -85,13 +77,13 @@ func (f *fetcher) version(ctx context.Context, c *target, d *chart.Dependency) (
 }
 
 // get returns the archive of a chart in the version that is locked.
-func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]byte, error) {
+func (f *fetcher) get(ctx context.Context, c *target, d *helm.Dependency) ([]byte, error) {
 	if strings.HasPrefix(d.Repository, "file://") {
 		ch, err := f.local(c, d)
 		if err != nil {
 			return nil, err
 		}
-		return pack(ch)
+		return helm.Pack(ch)
 	}
 	from, sum, err := f.find(ctx, d, "")
 	if err != nil {
@@ -102,8 +94,8 @@ func (f *fetcher) get(ctx context.Context, c *target, d *chart.Dependency) ([]by
 
 // find returns the URL of a chart in a version, and the SHA-256 of its archive where an index says it. Known is the
 // digest that is known already, or "".
-func (f *fetcher) find(ctx context.Context, d *chart.Dependency, known string) (from, sum string, err error) {
-	if registry.IsOCI(d.Repository) {
+func (f *fetcher) find(ctx context.Context, d *helm.Dependency, known string) (from, sum string, err error) {
+	if isOCI(d.Repository) {
 		return ociRef(d) + ":" + d.Version, "", nil
 	}
 	index, err := f.index(ctx, d.Repository)
@@ -114,7 +106,7 @@ func (f *fetcher) find(ctx context.Context, d *chart.Dependency, known string) (
 		if !tree.InRange(d.Version, v.Version) || len(v.URLs) == 0 {
 			continue
 		}
-		if from, err = repo.ResolveReferenceURL(d.Repository, v.URLs[0]); err != nil {
+		if from, err = helm.ResolveURL(d.Repository, v.URLs[0]); err != nil {
 			return "", "", fmt.Errorf("the index of %s has a wrong URL for it", place(d.Repository))
 		}
 		if v.Digest == "" && known == "" && strings.HasPrefix(d.Repository, "https://") && !strings.HasPrefix(from, "https://") {
@@ -127,8 +119,12 @@ func (f *fetcher) find(ctx context.Context, d *chart.Dependency, known string) (
 
 // archive gets what is at a URL that find has returned.
 func (f *fetcher) archive(ctx context.Context, from, sum string) ([]byte, error) {
-	if registry.IsOCI(from) {
-		return f.pull(ctx, from)
+	if isOCI(from) {
+		data, err := helm.Pull(f.registry(ctx), from)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from, scrub(err))
+		}
+		return data, nil
 	}
 	data, err := f.download(ctx, from, tree.MaxFileBytes, true)
 	if err != nil {
@@ -142,7 +138,7 @@ func (f *fetcher) archive(ctx context.Context, from, sum string) ([]byte, error)
 
 // local loads the chart of a folder in the tree, without what its .helmignore names. Links out of
 // the tree are errors: their files would go into images and repositories.
-func (f *fetcher) local(c *target, d *chart.Dependency) (*chart.Chart, error) {
+func (f *fetcher) local(c *target, d *helm.Dependency) (*helm.Chart, error) {
 	from := strings.TrimPrefix(d.Repository, "file://")
 	dir := path.Join(c.dir, from)
 	if path.IsAbs(from) || !fs.ValidPath(dir) {
@@ -162,15 +158,14 @@ func (f *fetcher) local(c *target, d *chart.Dependency) (*chart.Chart, error) {
 
 // chartFiles reads the files of a chart in the folder dir.
 func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
-	rules := ignore.Empty()
-	data, err := fs.ReadFile(fsys, path.Join(dir, ignore.HelmIgnore))
-	if err == nil {
-		rules, err = ignore.Parse(bytes.NewReader(data))
-	}
+	text, err := fs.ReadFile(fsys, path.Join(dir, helm.IgnoreFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	rules.AddDefaults()
+	ignored, err := helm.Ignored(text)
+	if err != nil {
+		return nil, err
+	}
 	var files []release.File
 	err = fs.WalkDir(fsys, dir, func(p string, entry fs.DirEntry, err error) error {
 		if err != nil || p == dir {
@@ -181,9 +176,9 @@ func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
 		switch {
 		case err != nil:
 			return err
-		case rules.Ignore(name, info) && entry.IsDir():
+		case ignored(name, info.IsDir()) && entry.IsDir():
 			return fs.SkipDir
-		case rules.Ignore(name, info) || entry.IsDir():
+		case ignored(name, info.IsDir()) || entry.IsDir():
 			return nil
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is no file", name)
@@ -198,29 +193,15 @@ func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
 	return files, err
 }
 
-// pack returns the archive of a chart.
-func pack(ch *chart.Chart) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "starling-fetch-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	file, err := chartutil.Save(ch, dir)
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(file)
-}
-
 // index returns the index of a chart repository, read once.
-func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile, error) {
+func (f *fetcher) index(ctx context.Context, repository string) (*helm.Index, error) {
 	if index := f.indexes[repository]; index != nil {
 		return index, nil
 	}
 	if u, err := url.Parse(repository); err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("repository %s is none of https://, http://, oci:// and file://; in the place of an alias of `helm repo add` write the URL", place(repository))
 	}
-	from, err := repo.ResolveReferenceURL(repository, "index.yaml")
+	from, err := helm.ResolveURL(repository, "index.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -235,16 +216,7 @@ func (f *fetcher) index(ctx context.Context, repository string) (*repo.IndexFile
 	} else if bounded.YAMLValues(data) > maxIndexValues {
 		return nil, fmt.Errorf("%s is too large: it may hold more than %d values", place(from), maxIndexValues)
 	}
-	temp, err := os.CreateTemp("", "starling-index-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Close()); err != nil {
-		return nil, err
-	}
-	index, err := repo.LoadIndexFile(temp.Name())
+	index, err := helm.ReadIndex(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no index of a chart repository: %w", place(from), err)
 	}

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	texts "github.com/starling-operator/starling/runtime/object"
 )
 
 // renderTime bounds the rendering of one chart.
@@ -93,7 +93,7 @@ func (b *builder) charts() error {
 	}
 	// The kinds that charts define show only once they are rendered: charts that ask for kinds are, with these.
 	for _, again := range []bool{false, true} {
-		caps := release.WithKinds(caps, b.kinds.served...)
+		caps := helm.WithKinds(caps, b.kinds.served...)
 		for _, c := range all {
 			if again && !release.AsksCapabilities(c.module.Tree.Chart.Files) {
 				continue
@@ -158,7 +158,7 @@ func static(file string, data map[string]any) []values.Layer {
 
 // render fills in what the chart renders to, with the values of the tree and with those
 // that hooks find. One that renders with either is known.
-func (b *builder) render(c *chart, caps *chartutil.Capabilities, views ...map[string]any) {
+func (b *builder) render(c *chart, caps *helm.Capabilities, views ...map[string]any) {
 	var failed []error
 	for _, view := range views {
 		if err := b.renderWith(c, caps, view); err != nil {
@@ -170,7 +170,7 @@ func (b *builder) render(c *chart, caps *chartutil.Capabilities, views ...map[st
 	}
 }
 
-func (b *builder) renderWith(c *chart, caps *chartutil.Capabilities, view map[string]any) error {
+func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
@@ -198,9 +198,8 @@ func (b *builder) renderWith(c *chart, caps *chartutil.Capabilities, view map[st
 		return o.Err
 	}
 	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
-		docs := releaseutil.SplitManifests(o.Files[file])
-		for _, key := range slices.Sorted(maps.Keys(docs)) {
-			if err := c.parse(docs[key], kindName{}, b.kinds); err != nil {
+		for _, doc := range texts.Documents(o.Files[file]) {
+			if err := c.parse(doc, kindName{}, b.kinds); err != nil {
 				return fmt.Errorf("%s: what it renders to is no object", file)
 			}
 		}

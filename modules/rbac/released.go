@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	texts "github.com/starling-operator/starling/runtime/object"
 )
 
 // released needs what the releases in the cluster take to go, or to drop what their charts hold no more. Of a module
@@ -37,7 +38,7 @@ func (b *builder) released() error {
 		why := []string{"release of " + ref.Module + ", which is in the cluster"}
 		b.lacks(ref.Namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
 		held := &chart{}
-		for _, doc := range releaseutil.SplitManifests(r.Manifest) {
+		for _, doc := range texts.Documents(r.Manifest) {
 			if err := held.parse(doc, kindName{}, b.kinds); err != nil {
 				return err
 			}

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chartutil"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -28,7 +27,7 @@ func (b *builder) world() (*sim.World, error) {
 // render to more than without: in an empty cluster, among the given objects, or in a real
 // one; and what charts see of that cluster. Values are missing when hooks cannot find their source, or not in time. An error
 // says that there is no such cluster.
-func (b *builder) found() (map[string]map[string]any, *chartutil.Capabilities, error) {
+func (b *builder) found() (map[string]map[string]any, *helm.Capabilities, error) {
 	w, err := b.world()
 	if err != nil {
 		return nil, nil, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,8 +140,7 @@ func (m *Manager) others(module string, ref Ref) bool {
 
 // holds says whether the newest revision of a release has an object in it.
 func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
-	var rel *helmrelease.Release
-	err := guard(func() (err error) { rel, err = m.Last(ctx, ref.Namespace, ref.Name); return err })
+	rel, err := m.Last(ctx, ref.Namespace, ref.Name)
 	if err != nil || rel == nil {
 		return err != nil, err
 	}

@@ -2,16 +2,13 @@ package release
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -87,102 +84,47 @@ func (m *Manager) limitList(t Target, list []stored) error {
 	return m.limit(t, objects)
 }
 
-// lookupClient answers the lookup of templates within what the module names.
-type lookupClient struct {
-	dynamic.NamespaceableResourceInterface
-	lookupIn
-}
-
-// lookupIn is one in a namespace, or, without one, in none or all.
-type lookupIn struct {
-	dynamic.ResourceInterface
-	l          *lookups
-	ref        effect.Ref // no name
-	namespaced bool
-}
-
-// Namespace is the same in one namespace.
-func (c lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
-	in := c.lookupIn
-	in.ResourceInterface, in.ref.Namespace = c.NamespaceableResourceInterface.Namespace(namespace), namespace
-	return in
-}
-
-// Get reads one object.
-func (c lookupClient) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	return c.lookupIn.Get(ctx, name, o, sub...)
-}
-
-// List reads all objects.
-func (c lookupClient) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	return c.lookupIn.List(ctx, o)
-}
-
-// Get reads one object.
-func (c lookupIn) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	c.ref.Name = name
-	if err := c.allowed(); err != nil {
-		return nil, err
-	}
-	u, err := c.ResourceInterface.Get(ctx, name, o, sub...)
-	if apierrors.IsNotFound(err) {
-		c.l.answered(c.ref)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c.l.instance.OwnsObject(c.ref.APIVersion, c.ref.Kind, u.Object) {
-		return nil, c.ours()
-	}
-	c.saw(u)
-	c.l.answered(c.ref, *u)
-	return u, nil
-}
-
-// saw notes a Secret: what it holds is shown to nobody.
-func (c lookupIn) saw(u *unstructured.Unstructured) {
-	if c.ref.APIVersion == "v1" && c.ref.Kind == "Secret" {
-		c.l.saw(map[string]any{"kind": "Secret", "data": u.Object["data"]})
-	}
-}
-
 // ours is the error about an object that belongs to Starling itself.
-func (c lookupIn) ours() error {
-	return fmt.Errorf("lookup of %s: it belongs to Starling itself", c.ref)
+func ours(ref effect.Ref) error {
+	return fmt.Errorf("lookup of %s: it belongs to Starling itself", ref)
 }
 
-// List reads the objects of a namespace.
-func (c lookupIn) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	if err := c.allowed(); err != nil {
-		return nil, err
+// allowed refuses a lookup that the module does not name.
+func (l *lookups) allowed(ref effect.Ref, namespaced bool) error {
+	if ref.Name != "" && l.instance.Owns(ref) {
+		return ours(ref)
 	}
-	list, err := c.ResourceInterface.List(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
-		return c.l.instance.OwnsObject(c.ref.APIVersion, c.ref.Kind, u.Object)
-	})
-	for i := range list.Items {
-		c.saw(&list.Items[i])
-	}
-	c.l.answered(c.ref, list.Items...)
-	return list, nil
-}
-
-func (c lookupIn) allowed() error {
-	if c.ref.Name != "" && c.l.instance.Owns(c.ref) {
-		return c.ours()
-	}
-	if builtins.MayLookUp(c.l.target.Lookup, c.ref, c.namespaced, c.l.target.Namespace) {
+	if builtins.MayLookUp(l.target.Lookup, ref, namespaced, l.target.Namespace) {
 		return nil
 	}
-	what := c.ref.Kind
-	if c.ref.Name != "" {
-		what = c.ref.String()
-	} else if c.ref.Namespace != "" {
-		what += " in " + c.ref.Namespace
+	what := ref.Kind
+	if ref.Name != "" {
+		what = ref.String()
+	} else if ref.Namespace != "" {
+		what += " in " + ref.Namespace
 	}
 	return fmt.Errorf("lookup of %s is not allowed; if that is right, add to module(lookup = […]) of module.star: %s",
-		what, builtins.LookupLine(c.ref, c.namespaced, c.l.target.Namespace))
+		what, builtins.LookupLine(ref, namespaced, l.target.Namespace))
+}
+
+// offlineLookups finds nothing, and notes what the module does not allow.
+type offlineLookups struct {
+	target  Target
+	missing []Missing
+}
+
+func (l *offlineLookups) find(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	ref := effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+	// Without a cluster it is not known which kinds are in no namespace.
+	if !builtins.MayLookUp(l.target.Lookup, ref, true, l.target.Namespace) &&
+		(namespace != "" || !builtins.MayLookUp(l.target.Lookup, ref, false, l.target.Namespace)) {
+		one := Missing{Line: builtins.LookupLine(ref, true, l.target.Namespace)}
+		if !slices.Contains(l.missing, one) {
+			l.missing = append(l.missing, one)
+		}
+	}
+	if name == "" {
+		return map[string]any{}, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
 }

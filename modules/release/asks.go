@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -17,8 +18,9 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/client-go/discovery"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // A chart that asks what the API server serves is rendered again when the answer changes
@@ -46,8 +48,16 @@ func (f *facts) ask(file []byte, has map[string]bool) {
 	f.capabilities, f.all = true, f.all || mentions > len(plain)
 }
 
+// AsksCapabilities says whether a chart may render to something else in another cluster: a file mentions
+// .Capabilities, or is packed.
+func AsksCapabilities(files []File) bool {
+	return slices.ContainsFunc(files, func(f File) bool {
+		return bytes.Contains(f.Data, capabilitiesWord) || strings.HasSuffix(f.Path, ".tgz")
+	})
+}
+
 // answer is what the chart gets to know of what is served.
-func (f facts) answer(caps *chartutil.Capabilities) string {
+func (f facts) answer(caps *helm.Capabilities) string {
 	if f.all {
 		return strings.Join(caps.APIVersions, "\n")
 	}
@@ -173,7 +183,7 @@ func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
 	if err != nil || now == seen {
 		return seen
 	}
-	caps, failed, err := served(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()))
+	caps, failed, err := helm.CapabilitiesOf(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()))
 	if err != nil {
 		return seen
 	}

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -58,7 +57,7 @@ const (
 type revision struct {
 	// Number is Helm's revision; 0 means that there is no release.
 	Number int
-	Status helmrelease.Status
+	Status helm.Status
 	Labels map[string]string
 	// Also are older revisions that are deployed by their labels, too: a write of Helm's that was to supersede them
 	// has failed.
@@ -98,7 +97,7 @@ func (w want) inputsLabel() string {
 // number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision:
 // else failures would leave nothing to roll back to.
 func (w want) number(last revision) int {
-	if last.Status == helmrelease.StatusFailed && last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart {
+	if last.Status == helm.StatusFailed && last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart {
 		return last.Number
 	}
 	return last.Number + 1
@@ -137,24 +136,24 @@ func decide(last revision, w want) (step, string) {
 			return stepRefuse, who
 		}
 		switch last.Status {
-		case helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded:
+		case helm.StatusDeployed, helm.StatusFailed, helm.StatusSuperseded:
 			return rendered(w, stepUpgrade, "taken over from helm")
 		}
 		return stepRefuse, who + ", and is " + string(last.Status) + ": wait until that work has ended"
 	}
 	switch last.Status {
-	case helmrelease.StatusUninstalling:
+	case helm.StatusUninstalling:
 		if last.Whole {
 			return stepRecover, "its uninstall has deleted nothing yet"
 		}
 		return stepFinishUninstall, "an uninstall was cut off"
-	case helmrelease.StatusUninstalled:
+	case helm.StatusUninstalled:
 		return rendered(w, stepReplace, "uninstalled with its history kept")
-	case helmrelease.StatusFailed:
+	case helm.StatusFailed:
 		return rendered(w, stepUpgrade, "the last revision failed")
-	case helmrelease.StatusSuperseded:
+	case helm.StatusSuperseded:
 		return rendered(w, stepUpgrade, "the last revision is not deployed")
-	case helmrelease.StatusDeployed:
+	case helm.StatusDeployed:
 		if len(last.Also) > 0 {
 			return stepRecover, fmt.Sprintf("revision %d is deployed, too", last.Also[0])
 		}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chartutil"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // digestLength is how much of a sha256 in hex goes into a label: all 64
@@ -31,7 +31,7 @@ type inputs struct {
 	asks facts
 }
 
-func inputsOf(t Target, f facts, caps *chartutil.Capabilities) (inputs, error) {
+func inputsOf(t Target, f facts, caps *helm.Capabilities) (inputs, error) {
 	values, err := json.Marshal(t.read()) // sorted keys, 1 and 1.0 alike
 	if err != nil {
 		return inputs{}, fmt.Errorf("the values are not plain data: %w", err)

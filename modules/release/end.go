@@ -1,12 +1,12 @@
 package release
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // end ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was cut off
@@ -14,14 +14,14 @@ import (
 func (l *life) end(last revision, wait, hookless bool) error {
 	rel, err := l.read(last.Number)
 	if err != nil {
-		return l.ended(fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, secretName(l.ref.Name, last.Number), l.ref.Namespace))
+		return l.ended(fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, helm.Key(l.ref.Name, last.Number), l.ref.Namespace))
 	}
 	l.holds = int64(len(rel.Manifest))
 	return l.ended(l.endOf(rel, wait, hookless))
 }
 
-func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
-	if rel.Info.Status != helmrelease.StatusUninstalled {
+func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
+	if rel.Info.Status != helm.StatusUninstalled {
 		objects, unserved, err := l.m.storedObjects(l.ref, rel.Manifest)
 		if err != nil {
 			return err
@@ -31,13 +31,13 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 				return err
 			}
 		}
-		rel.Info.Status, rel.Info.Deleted = helmrelease.StatusUninstalling, l.now()
+		rel.Info.Status, rel.Info.Deleted = helm.StatusUninstalling, l.now()
 		rel.Info.Description = "Deletion in progress (or silently failed)"
 		if hookless {
 			rel.Hooks = nil
 		}
 		l.hooked = l.hookNames(rel)
-		if err := l.hooks(rel, helmrelease.HookPreDelete, nil); err != nil {
+		if err := l.hooks(rel, helm.HookPreDelete, nil); err != nil {
 			return err
 		}
 		if err := l.record(rel, false); err != nil {
@@ -54,7 +54,7 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 		if err != nil {
 			return err
 		}
-		if err := l.hooks(rel, helmrelease.HookPostDelete, nil); err != nil {
+		if err := l.hooks(rel, helm.HookPostDelete, nil); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (l *life) endOf(rel *helmrelease.Release, wait, hookless bool) error {
 		return err
 	}
 	for _, r := range slices.Backward(all) {
-		if _, err := l.store.Delete(secretName(l.ref.Name, r.Number)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		if err := l.m.store(l.ref.Namespace).Delete(l.ctx, l.ref.Name, r.Number); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
 		}
 	}

@@ -8,14 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/bounded"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // maxRendered is how much text a chart may render to. A release that does not fit into Helm's
@@ -34,7 +32,7 @@ type job struct {
 	Values   []byte
 	Upgrade  bool
 	Revision int
-	Caps     *chartutil.Capabilities
+	Caps     *helm.Capabilities
 	// Calls are the functions that jobOffline reports, Lookup what the templates may look up.
 	Calls  []string
 	Lookup []builtins.Grant
@@ -77,17 +75,17 @@ func (j job) target() (Target, error) {
 	return Target{Name: j.Name, Namespace: j.Namespace, Chart: &Chart{Name: j.Chart, Files: j.Files}, Values: values, Lookup: j.Lookup}, err
 }
 
-// do evaluates the chart in this process: nothing bounds what that takes. lookups answers
+// do evaluates the chart in this process: nothing bounds what that takes. lookup answers
 // its lookups; without it they find nothing.
-func (j job) do(lookups engine.ClientProvider) (out outcome) {
-	err := guard(func() error {
+func (j job) do(lookup helm.Lookup) (out outcome) {
+	err := helm.Guard(func() error {
 		t, err := j.target()
 		if err != nil {
 			return err
 		}
 		switch j.Kind {
 		case jobRender:
-			out.Files, out.Notes, err = renderWith(t, lookups, j.Caps, j.Upgrade, j.Revision)
+			out.Files, out.Notes, err = renderWith(t, lookup, j.Caps, j.Upgrade, j.Revision)
 		case jobOffline:
 			out.Offline = renderOffline(t, j.Caps, func(f string) bool { return slices.Contains(j.Calls, f) })
 			out.Files, err, out.Offline.Err = out.Offline.Files, out.Offline.Err, nil
@@ -108,31 +106,19 @@ func (j job) do(lookups engine.ClientProvider) (out outcome) {
 }
 
 // renderWith renders the target's chart.
-func renderWith(t Target, lookups engine.ClientProvider, caps *chartutil.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
+func renderWith(t Target, lookup helm.Lookup, caps *helm.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
 	ch, err := load(t.Chart)
 	if err != nil {
 		return nil, "", err
 	}
-	return renderChart(t, ch, lookups, caps, upgrade, revision)
+	return renderChart(t, ch, lookup, caps, upgrade, revision)
 }
 
 // renderChart is renderWith for a chart that was loaded for this.
-func renderChart(t Target, ch *chart.Chart, lookups engine.ClientProvider, caps *chartutil.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
-	values := copyMap(t.Values)
-	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
-		return nil, "", err
-	}
-	top, err := renderValues(ch, values, chartutil.ReleaseOptions{
+func renderChart(t Target, ch *helm.Chart, lookup helm.Lookup, caps *helm.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
+	files, err = helm.Render(ch, plain.CopyPlain(t.Values).(map[string]any), helm.Options{
 		Name: t.Name, Namespace: t.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade,
-	}, caps)
-	if err != nil {
-		return nil, "", err
-	}
-	if lookups == nil {
-		files, err = engine.Engine{}.Render(ch, top)
-	} else {
-		files, err = engine.RenderWithClientProvider(ch, top, lookups)
-	}
+	}, caps, lookup)
 	if err != nil {
 		return nil, "", err
 	}
@@ -148,7 +134,7 @@ func checkRendered(files map[string]string) error {
 		if total += len(files[name]); total > maxRendered {
 			return fmt.Errorf("the chart renders to more than %d MiB, with %s", maxRendered>>20, name)
 		}
-		for _, doc := range releaseutil.SplitManifests(files[name]) {
+		for _, doc := range plain.Documents(files[name]) {
 			if err := bounded.CheckYAML([]byte(doc)); err != nil {
 				return fmt.Errorf("%s: a document that it renders to %w", name, err)
 			}
@@ -163,19 +149,10 @@ func crdsOf(t Target) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := chartutil.ProcessDependenciesWithMerge(ch, copyMap(t.Values)); err != nil {
+	if err := helm.Enable(ch, plain.CopyPlain(t.Values).(map[string]any)); err != nil {
 		return nil, err
 	}
-	return crdFiles(ch), nil
-}
-
-// crdFiles are the files under crds/ of a chart whose dependencies have been processed.
-func crdFiles(ch *chart.Chart) []File {
-	var files []File
-	for _, crd := range ch.CRDObjects() {
-		files = append(files, File{Path: crd.Filename, Data: crd.File.Data})
-	}
-	return files
+	return helm.CRDs(ch), nil
 }
 
 // packPlain writes plain data as JSON from which unpackPlain reads the same: a float that

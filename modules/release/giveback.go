@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -31,7 +31,7 @@ func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) 
 		return false, err
 	}
 	if ours := last.Number > 0 && owner(last.Labels, m.o.Instance, ref.Module) == ""; ours {
-		if last.Status == helmrelease.StatusUninstalling {
+		if last.Status == helm.StatusUninstalling {
 			if err := m.uninstall(ctx, ref, last, false, timeout); err != nil {
 				return false, err
 			}
@@ -56,7 +56,7 @@ func (m *Manager) giveBack(ctx context.Context, ref Ref, number int) error {
 		return err
 	}
 	_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
-		Patch(ctx, secretName(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
+		Patch(ctx, helm.Key(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("giving the release back: %w", err)
 	}

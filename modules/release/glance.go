@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -193,7 +193,7 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) (found ma
 	found = map[releaseName]revision{}
 	o := metav1.ListOptions{
 		// A revision that is superseded has a newer one.
-		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helmrelease.StatusSuperseded),
+		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helm.StatusSuperseded),
 		Limit:         glancePage,
 	}
 	for {
@@ -225,7 +225,7 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) (found ma
 // revisionOf reads the labels of a revision's Secret.
 func revisionOf(item *metav1.PartialObjectMetadata) (revision, bool) {
 	n, err := strconv.Atoi(item.Labels["version"])
-	return revision{Number: n, Status: helmrelease.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time}, err == nil && n > 0
+	return revision{Number: n, Status: helm.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time}, err == nil && n > 0
 }
 
 // forget drops the entries of a release that may have been written since, those of lists that are

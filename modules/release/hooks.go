@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/apply"
 )
@@ -17,21 +17,21 @@ import (
 // hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is
 // made anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook
 // that takes the place of one is applied to it, and nothing is deleted.
-func (l *life) hooks(rel *helmrelease.Release, at helmrelease.HookEvent, members []stored) error {
+func (l *life) hooks(rel *helm.Release, at helm.HookEvent, members []stored) error {
 	if err := l.runHooks(rel, at, members); err != nil {
 		return fmt.Errorf("failed %s: %w", at, err)
 	}
 	return nil
 }
 
-func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, members []stored) error {
-	list := slices.DeleteFunc(slices.Clone(rel.Hooks), func(h *helmrelease.Hook) bool { return !slices.Contains(h.Events, at) })
-	slices.SortStableFunc(list, func(a, b *helmrelease.Hook) int {
+func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) error {
+	list := slices.DeleteFunc(slices.Clone(rel.Hooks), func(h *helm.Hook) bool { return !slices.Contains(h.Events, at) })
+	slices.SortStableFunc(list, func(a, b *helm.Hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
 	for i, h := range list {
 		if len(h.DeletePolicies) == 0 {
-			h.DeletePolicies = []helmrelease.HookDeletePolicy{helmrelease.HookBeforeHookCreation}
+			h.DeletePolicies = []helm.HookDeletePolicy{helm.HookBeforeHookCreation}
 		}
 		objects, err := l.served(h.Manifest)
 		if err != nil {
@@ -42,14 +42,14 @@ func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, memb
 				return err
 			}
 		}
-		if err := l.deleteHook(h, helmrelease.HookBeforeHookCreation, members); err != nil {
+		if err := l.deleteHook(h, helm.HookBeforeHookCreation, members); err != nil {
 			return err
 		}
-		h.LastRun = helmrelease.HookExecution{StartedAt: l.now(), Phase: helmrelease.HookPhaseRunning}
+		h.LastRun = helm.HookExecution{StartedAt: l.now(), Phase: helm.HookPhaseRunning}
 		if err := l.record(rel, false); err != nil {
 			return err
 		}
-		h.LastRun.Phase = helmrelease.HookPhaseFailed
+		h.LastRun.Phase = helm.HookPhaseFailed
 		if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members) }); err != nil {
 			h.LastRun.CompletedAt = l.now()
 			return fmt.Errorf("%s: %w", h.Path, err)
@@ -57,14 +57,14 @@ func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, memb
 		err = l.awaitHook(objects)
 		if h.LastRun.CompletedAt = l.now(); err != nil {
 			for _, done := range list[:i] {
-				err = cmp.Or(err, l.deleteHook(done, helmrelease.HookSucceeded, nil))
+				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, nil))
 			}
-			return cmp.Or(err, l.deleteHook(h, helmrelease.HookFailed, nil))
+			return cmp.Or(err, l.deleteHook(h, helm.HookFailed, nil))
 		}
-		h.LastRun.Phase = helmrelease.HookPhaseSucceeded
+		h.LastRun.Phase = helm.HookPhaseSucceeded
 	}
 	for _, h := range slices.Backward(list) {
-		if err := l.deleteHook(h, helmrelease.HookSucceeded, nil); err != nil {
+		if err := l.deleteHook(h, helm.HookSucceeded, nil); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (l *life) runHooks(rel *helmrelease.Release, at helmrelease.HookEvent, memb
 }
 
 // HooksRan are the times in which Jobs and Pods of the hooks of a revision ran.
-func HooksRan(rel *helmrelease.Release) (spans []owned.Span) {
+func HooksRan(rel *helm.Release) (spans []owned.Span) {
 	for _, h := range rel.Hooks {
 		if run := h.LastRun; (h.Kind == "Job" || h.Kind == "Pod") && !run.CompletedAt.IsZero() {
 			spans = append(spans, owned.Span{From: run.StartedAt.Time, To: run.CompletedAt.Time})
@@ -106,7 +106,7 @@ func (l *life) makeHook(s stored, members []stored) error {
 
 // deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with
 // all their objects, and so do namespaces that have any. Those of others are refused.
-func (l *life) deleteHook(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy, members []stored) error {
+func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []stored) error {
 	if h.Kind == "CustomResourceDefinition" || !slices.Contains(h.DeletePolicies, policy) {
 		return nil
 	}

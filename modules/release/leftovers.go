@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // Leftovers are objects that the next revision of a release no longer holds: those of the revision before it, and of
@@ -29,21 +29,20 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 	}
 	left := rec.Left
 	switch s := last.Status; {
-	case last.Number == 0, s == helmrelease.StatusDeployed, s == helmrelease.StatusSuperseded, s == helmrelease.StatusUninstalled:
+	case last.Number == 0, s == helm.StatusDeployed, s == helm.StatusSuperseded, s == helm.StatusUninstalled:
 		return left, nil
 	}
 	revisions, err := m.revisions(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
 	for _, r := range revisions {
-		var rel *helmrelease.Release
-		err := guard(func() (err error) { rel, err = store.Get(secretName(ref.Name, r.Number)); return err })
+		rel, _, err := m.store(ref.Namespace).Get(ctx, ref.Name, r.Number)
+		_, unreadable := errors.AsType[*helm.Unreadable](err)
 		switch {
-		case errors.Is(err, driver.ErrReleaseNotFound):
+		case apierrors.IsNotFound(err):
 			continue
-		case err != nil && strings.Contains(err.Error(), "decode"): // Helm leaves it out, too
+		case unreadable: // Helm leaves it out, too
 			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision cannot be read: objects that only it holds are not found again")
 			continue
 		case err != nil:
@@ -55,7 +54,7 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 			continue
 		}
 		left = merge(ref.Namespace, left, found)
-		if r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded {
+		if r.Status == helm.StatusDeployed || r.Status == helm.StatusSuperseded {
 			break // what came before it was dealt with when it was made
 		}
 	}

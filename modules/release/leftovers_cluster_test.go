@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 const agentTemplate = `{{- range .Values.agents }}
@@ -149,7 +151,7 @@ func TestARecordThatSomebodyHasWritten(t *testing.T) {
 		}
 		last := slices.MaxFunc(revisions, func(a, b *helmrelease.Release) int { return a.Version - b.Version })
 		last.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\n"
-		if err := store.Update(secretName(last.Name, last.Version), last); err != nil {
+		if err := store.Update(helm.Key(last.Name, last.Version), last); err != nil {
 			t.Fatal(err)
 		}
 		f.Manager = f.manager() // restart

@@ -10,13 +10,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
-	"helm.sh/helm/v3/pkg/storage/driver"
-	helmtime "helm.sh/helm/v3/pkg/time"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 	plain "github.com/starling-operator/starling/runtime/object"
@@ -36,9 +33,6 @@ type life struct {
 	log     zerolog.Logger
 	mask    plain.Mask
 	objects dynamic.Interface
-	// revisions knows the uids of the Secrets that were read and written.
-	revisions *revisionSecrets
-	store     *driver.Secrets
 	// holds is how many bytes of manifests are in memory.
 	holds int64
 	// hooked are the objects that hooks of the revision before have made, by identity.
@@ -47,6 +41,8 @@ type life struct {
 	seen []Object
 
 	mu sync.Mutex
+	// uids are those of the Secrets of revisions that were read and made.
+	uids map[int]string
 	// warned holds the API server's warnings that were logged.
 	warned map[string]bool
 }
@@ -54,7 +50,7 @@ type life struct {
 // open prepares the life of a release; ctx bounds it.
 func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	l := &life{
-		m: m, ref: ref, ctx: ctx, target: t, warned: map[string]bool{},
+		m: m, ref: ref, ctx: ctx, target: t, uids: map[int]string{}, warned: map[string]bool{},
 		log: m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
 	}
 	config := dynamic.ConfigFor(m.o.Config)
@@ -64,14 +60,7 @@ func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	if l.objects, err = dynamic.NewForConfigAndClient(config, m.http); err != nil {
 		return nil, err
 	}
-	l.keep(ctx)
 	return l, nil
-}
-
-// keep opens the store of revisions, which works until ctx ends.
-func (l *life) keep(ctx context.Context) {
-	l.revisions = newRevisionSecrets(boundSecrets{SecretInterface: l.m.core.Secrets(l.ref.Namespace), ctx: ctx})
-	l.store = driver.NewSecrets(l.revisions)
 }
 
 // HandleWarningHeaderWithContext logs what the API server warns of: unknown fields, deprecated kinds.
@@ -94,9 +83,9 @@ func (l *life) warn(text string) {
 
 // revisionPlan is a revision before it is made.
 type revisionPlan struct {
-	rel *helmrelease.Release
+	rel *helm.Release
 	// before is the revision whose objects are there; nil: none is.
-	before *helmrelease.Release
+	before *helm.Release
 	// again: the revision has failed, and is tried once more. unknown: fields of the one before were dropped.
 	again, unknown bool
 	// was and want are the objects of the two.
@@ -104,20 +93,20 @@ type revisionPlan struct {
 }
 
 // plan says which revision is next, without a write.
-func (l *life) plan(next step, shown rendering, ch *chart.Chart, w want, last revision) (p revisionPlan, err error) {
-	hooks, manifest, err := partsOf(shown)
+func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last revision) (p revisionPlan, err error) {
+	hooks, manifest, err := helm.Parts(shown.files)
 	if err != nil {
 		return p, err
 	}
 	now := l.now()
-	p.rel = &helmrelease.Release{
-		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: copyMap(l.target.Values), Manifest: manifest, Hooks: hooks,
+	p.rel = &helm.Release{
+		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: plain.CopyPlain(l.target.Values).(map[string]any), Manifest: manifest, Hooks: hooks,
 		Version: w.number(last), Labels: l.labels(w),
-		Info: &helmrelease.Info{FirstDeployed: now, LastDeployed: now, Status: helmrelease.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
+		Info: &helm.Info{FirstDeployed: now, LastDeployed: now, Status: helm.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
 	}
 	l.holds = int64(len(manifest))
 	if next == stepUpgrade {
-		var newest *helmrelease.Release
+		var newest *helm.Release
 		if p.before, newest, err = l.before(last); err != nil {
 			return p, err
 		}
@@ -130,7 +119,7 @@ func (l *life) plan(next step, shown rendering, ch *chart.Chart, w want, last re
 			}
 		}
 		p.rel.Info.FirstDeployed = p.before.Info.FirstDeployed
-		p.rel.Info.Status, p.rel.Info.Description = helmrelease.StatusPendingUpgrade, "Preparing upgrade"
+		p.rel.Info.Status, p.rel.Info.Description = helm.StatusPendingUpgrade, "Preparing upgrade"
 		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {
 			return p, err
 		}
@@ -149,23 +138,10 @@ func (l *life) plan(next step, shown rendering, ch *chart.Chart, w want, last re
 	return p, l.m.limitList(l.target, p.want)
 }
 
-// partsOf splits what a chart renders to into hooks and manifest, as Helm stores them.
-func partsOf(shown rendering) ([]*helmrelease.Hook, string, error) {
-	hooks, manifests, err := releaseutil.SortManifests(shown.files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil, "", err
-	}
-	var text strings.Builder
-	for _, m := range manifests {
-		fmt.Fprintf(&text, "---\n# Source: %s\n%s\n", m.Name, m.Content)
-	}
-	return hooks, text.String(), nil
-}
-
 // before reads the revision whose objects are there: the newest one that is deployed, else the last one; and the last
 // one.
-func (l *life) before(last revision) (rel, newest *helmrelease.Release, err error) {
-	if newest, err = l.read(last.Number); err != nil || last.Status == helmrelease.StatusDeployed {
+func (l *life) before(last revision) (rel, newest *helm.Release, err error) {
+	if newest, err = l.read(last.Number); err != nil || last.Status == helm.StatusDeployed {
 		return newest, newest, err
 	}
 	all, err := l.m.revisions(l.ctx, l.ref)
@@ -173,7 +149,7 @@ func (l *life) before(last revision) (rel, newest *helmrelease.Release, err erro
 		return nil, nil, err
 	}
 	for _, r := range all {
-		if r.Status == helmrelease.StatusDeployed {
+		if r.Status == helm.StatusDeployed {
 			rel, err = l.read(r.Number)
 			return rel, newest, err
 		}
@@ -181,15 +157,22 @@ func (l *life) before(last revision) (rel, newest *helmrelease.Release, err erro
 	return newest, newest, nil
 }
 
-func (l *life) read(number int) (rel *helmrelease.Release, err error) {
-	err = guard(func() (err error) { rel, err = l.store.Get(secretName(l.ref.Name, number)); return err })
+func (l *life) read(number int) (*helm.Release, error) {
+	rel, uid, err := l.m.store(l.ref.Namespace).Get(l.ctx, l.ref.Name, number)
 	if err != nil {
 		return nil, fmt.Errorf("reading revision %d: %w", number, err)
 	}
+	l.has(number, uid)
 	return rel, nil
 }
 
-func (l *life) now() helmtime.Time { return helmtime.Time{Time: l.m.o.Now()} }
+func (l *life) has(number int, uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.uids[number] = uid
+}
+
+func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
 
 // labels is what the release carries.
 func (l *life) labels(w want) map[string]string {
@@ -212,7 +195,7 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 		return false, l.ended(err)
 	}
 	if next == stepReplace {
-		if err := l.m.mark(l.ctx, l.ref, last.Number, helmrelease.StatusSuperseded, "superseded by new release"); err != nil {
+		if err := l.m.mark(l.ctx, l.ref, last.Number, helm.StatusSuperseded, "superseded by new release"); err != nil {
 			return false, l.ended(err)
 		}
 	}
@@ -225,7 +208,7 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 		if p.before != nil {
 			what = "Upgrade"
 		}
-		p.rel.SetStatus(helmrelease.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, l.ref.Name, err))
+		p.rel.SetStatus(helm.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, l.ref.Name, err))
 		l.conclude(p.rel)
 	}
 	return true, err
@@ -233,14 +216,14 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 
 // carryOut does what a revision is for. done: all of it, and an error is one of writing that down.
 func (l *life) carryOut(p revisionPlan, live []placed) (done bool, err error) {
-	pre, post, says := helmrelease.HookPreInstall, helmrelease.HookPostInstall, "Install complete"
+	pre, post, says := helm.HookPreInstall, helm.HookPostInstall, "Install complete"
 	if p.before != nil {
-		pre, post, says = helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, "Upgrade complete"
+		pre, post, says = helm.HookPreUpgrade, helm.HookPostUpgrade, "Upgrade complete"
 	}
 	if err := l.hooks(p.rel, pre, p.was); err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(p.rel.Hooks, func(h *helmrelease.Hook) bool { return slices.Contains(h.Events, pre) }) { // they may have changed some
+	if slices.ContainsFunc(p.rel.Hooks, func(h *helm.Hook) bool { return slices.Contains(h.Events, pre) }) { // they may have changed some
 		if live, err = l.free(p); err != nil {
 			return false, err
 		}
@@ -256,12 +239,12 @@ func (l *life) carryOut(p revisionPlan, live []placed) (done bool, err error) {
 	if err := l.hooks(p.rel, post, nil); err != nil {
 		return false, err
 	}
-	p.rel.SetStatus(helmrelease.StatusDeployed, says)
+	p.rel.SetStatus(helm.StatusDeployed, says)
 	if err := l.record(p.rel, false); err != nil {
 		return true, fmt.Errorf("the end of the action is not recorded: %w", err)
 	}
-	if p.before != nil && p.before.Info.Status != helmrelease.StatusSuperseded && p.before.Version != p.rel.Version {
-		p.before.Info.Status = helmrelease.StatusSuperseded
+	if p.before != nil && p.before.Info.Status != helm.StatusSuperseded && p.before.Version != p.rel.Version {
+		p.before.Info.Status = helm.StatusSuperseded
 		if err := l.record(p.before, false); err != nil { // the next reconcile sees that two are deployed
 			return true, fmt.Errorf("the end of the action is not recorded: revision %d is deployed, too: %w", p.before.Version, err)
 		}
@@ -270,20 +253,20 @@ func (l *life) carryOut(p revisionPlan, live []placed) (done bool, err error) {
 }
 
 // record stores a revision.
-func (l *life) record(rel *helmrelease.Release, fresh bool) error {
-	key := secretName(rel.Name, rel.Version)
-	if fresh {
-		return l.store.Create(key, rel)
+func (l *life) record(rel *helm.Release, fresh bool) error {
+	if !fresh {
+		return l.m.store(rel.Namespace).Update(l.ctx, rel)
 	}
-	return l.store.Update(key, rel)
+	uid, err := l.m.store(rel.Namespace).Create(l.ctx, rel)
+	l.has(rel.Version, uid)
+	return err
 }
 
 // conclude writes down how a revision ended, in the grace that it has after its context.
-func (l *life) conclude(rel *helmrelease.Release) {
+func (l *life) conclude(rel *helm.Release) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), grace)
 	defer cancel()
-	l.keep(ctx)
-	if err := l.record(rel, false); err != nil {
+	if err := l.m.store(rel.Namespace).Update(ctx, rel); err != nil {
 		l.log.Warn().Err(err).Msg("the release stays pending; the next start takes it over")
 	}
 }
@@ -298,10 +281,10 @@ func (l *life) forget(newest int) error {
 		return err
 	}
 	for i, r := range all {
-		if i < l.m.o.History || r.Status == helmrelease.StatusDeployed {
+		if i < l.m.o.History || r.Status == helm.StatusDeployed {
 			continue
 		}
-		if _, err := l.store.Delete(secretName(l.ref.Name, r.Number)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		if err := l.m.store(l.ref.Namespace).Delete(l.ctx, l.ref.Name, r.Number); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
 		}
 	}
@@ -341,16 +324,6 @@ func (e *stopped) Error() string {
 
 // Unwrap gives the cause.
 func (e *stopped) Unwrap() error { return e.cause }
-
-// guard turns a panic of Helm's, which broken release Secrets and charts can bring about, into an error.
-func guard(fn func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("helm gave up: %v", r)
-		}
-	}()
-	return fn()
-}
 
 // ended is an error that no further question changes.
 type ended struct{ error }

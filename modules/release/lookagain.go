@@ -69,7 +69,7 @@ func (m *Manager) RecheckLookups(ctx context.Context) (modules []string) {
 func (m *Manager) lookUpAgain(ctx context.Context, f *followed) (now map[lookup]found, known bool) {
 	l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: f.target, instance: m.instance()}
 	for _, of := range slices.SortedFunc(maps.Keys(f.answers), lookup.compare) {
-		if _, err := of.find(ctx, l); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := l.find(ctx, of); err != nil && !apierrors.IsNotFound(err) {
 			return nil, false
 		}
 	}

@@ -5,16 +5,19 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -30,45 +33,76 @@ type answer struct {
 	Err     string
 }
 
-// ask answers a lookup as Helm would, from what the provider gives.
-func (l lookup) ask(ctx context.Context, provider engine.ClientProvider) answer {
-	var content map[string]any
-	err := guard(func() (err error) { content, err = l.find(ctx, provider); return err })
+// ask answers a lookup of another process.
+func (l lookup) ask(find helm.Lookup) answer {
+	content, err := find(l.APIVersion, l.Kind, l.Namespace, l.Name)
 	if apierrors.IsNotFound(err) {
 		return answer{Missing: true}
 	}
-	if err != nil {
-		return answer{Err: err.Error()}
+	var data []byte
+	if err == nil {
+		data, err = packPlain(content)
 	}
-	data, err := packPlain(content)
 	if err != nil {
 		return answer{Err: err.Error()}
 	}
 	return answer{Object: data}
 }
 
-func (l lookup) find(ctx context.Context, provider engine.ClientProvider) (map[string]any, error) {
-	all, namespaced, err := provider.GetClientFor(l.APIVersion, l.Kind)
+// in answers the lookups of templates until ctx ends.
+func (l *lookups) in(ctx context.Context) helm.Lookup {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		return l.find(ctx, lookup{apiVersion, kind, namespace, name})
+	}
+}
+
+// find reads what a template looks up, within what the module names.
+func (l *lookups) find(ctx context.Context, of lookup) (map[string]any, error) {
+	gv, err := schema.ParseGroupVersion(of.APIVersion)
 	if err != nil {
-		// Helm takes an error here for one whatever its kind.
-		return nil, errors.New(err.Error())
+		return nil, errors.New("lookup: apiVersion " + of.APIVersion + " is not group/version")
 	}
-	var client dynamic.ResourceInterface = all
-	if namespaced && l.Namespace != "" {
-		client = all.Namespace(l.Namespace)
+	mapping, err := l.mapper.RESTMapping(gv.WithKind(of.Kind).GroupKind(), gv.Version)
+	if meta.IsNoMatchError(err) {
+		l.kindless.Store(true)
+		return nil, fmt.Errorf("lookup: the cluster does not serve kind %s of %s", of.Kind, of.APIVersion)
 	}
-	if l.Name == "" {
+	if err != nil {
+		return nil, errors.New(err.Error()) // whatever its kind: it is no answer
+	}
+	all := l.client.Resource(mapping.Resource)
+	client, namespaced := dynamic.ResourceInterface(all), mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if !namespaced {
+		of.Namespace = ""
+	} else if of.Namespace != "" {
+		client = all.Namespace(of.Namespace)
+	}
+	if err := l.allowed(effect.Ref(of), namespaced); err != nil {
+		return nil, err
+	}
+	if of.Name == "" {
 		list, err := client.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
+		list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
+			return l.instance.OwnsObject(of.APIVersion, of.Kind, u.Object)
+		})
+		l.answered(of, list.Items...)
 		return list.UnstructuredContent(), nil
 	}
-	obj, err := client.Get(ctx, l.Name, metav1.GetOptions{})
+	u, err := client.Get(ctx, of.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		l.answered(of)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return obj.UnstructuredContent(), nil
+	if l.instance.OwnsObject(of.APIVersion, of.Kind, u.Object) {
+		return nil, ours(effect.Ref(of))
+	}
+	l.answered(of, *u)
+	return u.Object, nil
 }
 
 // found is what a lookup has found.
@@ -79,7 +113,7 @@ type found struct {
 
 // answered notes the objects that a lookup has found. The writers of their fields, and the version, are no part of the
 // answer. All else is, the uid too: nobody can guess it, and so nothing that a Secret holds.
-func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
+func (l *lookups) answered(of lookup, objects ...unstructured.Unstructured) {
 	h := sha256.New()
 	for _, u := range objects {
 		plain := maps.Clone(u.Object)
@@ -97,7 +131,12 @@ func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) 
 	if l.answers == nil {
 		l.answers = map[lookup]found{}
 	}
-	l.answers[lookup{of.APIVersion, of.Kind, of.Namespace, of.Name}] = found{sum(h), len(objects)}
+	l.answers[of] = found{sum(h), len(objects)}
+	for _, u := range objects {
+		if of.APIVersion == "v1" && of.Kind == "Secret" { // what it holds is shown to nobody
+			l.seen = append(l.seen, map[string]any{"kind": "Secret", "data": u.Object["data"]})
+		}
+	}
 }
 
 // digest covers all answers; "" says that nothing was asked.

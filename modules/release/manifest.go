@@ -5,18 +5,15 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"slices"
-	"sort"
 	"strings"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/helm"
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -37,11 +34,8 @@ func (s stored) String() string {
 // storedObjects reads the objects of the manifest of a release, in Helm's order. Those of kinds
 // that the API server does not serve are named apart.
 func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserved []object, err error) {
-	docs := releaseutil.SplitManifests(manifest)
-	keys := slices.Sorted(maps.Keys(docs))
-	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
-	for _, key := range keys {
-		objects, err := decodeDocument(docs[key] + "\n") // a text at its end had one
+	for _, doc := range plain.Documents(manifest) {
+		objects, err := decodeDocument(doc + "\n") // a text at its end had one
 		if err != nil {
 			return nil, nil, fmt.Errorf("the stored manifest cannot be read: %w", err)
 		}
@@ -160,7 +154,7 @@ func Applied(obj map[string]any) map[string]any {
 func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.Object = Applied(u.Object)
 	annotations := u.GetAnnotations()
-	if annotations[helmrelease.HookAnnotation] != "" {
+	if annotations[helm.HookAnnotation] != "" {
 		return u // Helm marks no objects of hooks
 	}
 	if annotations == nil {

@@ -1,16 +1,14 @@
 package release
 
 import (
-	"maps"
 	"slices"
-	"sort"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // object names an object of a manifest.
@@ -86,15 +84,12 @@ func without(namespace string, list, others []object) []object {
 // objectsOf names the objects of a manifest, those of lists too.
 func objectsOf(manifest string) ([]object, error) {
 	var found []object
-	docs := releaseutil.SplitManifests(manifest)
-	keys := slices.Sorted(maps.Keys(docs))
-	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
-	for _, key := range keys {
-		var doc map[string]any
-		if err := yaml.Unmarshal([]byte(docs[key]), &doc); err != nil {
+	for _, doc := range plain.Documents(manifest) {
+		var obj map[string]any
+		if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
 			return nil, err
 		}
-		found = addObjects(found, doc, "", "", false)
+		found = addObjects(found, obj, "", "", false)
 	}
 	return found, nil
 }

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"text/template/parse"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // Offline is what a chart renders to without a cluster.
@@ -70,7 +69,7 @@ type Read struct {
 
 // Offline renders the target's chart as a first install, without a cluster: lookups find
 // nothing. calls are the functions whose places it reports.
-func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabilities, calls ...string) Offline {
+func (r *Renderer) Offline(ctx context.Context, t Target, caps *helm.Capabilities, calls ...string) Offline {
 	if err := checkFiles(t.Chart.Files); err != nil {
 		return Offline{Err: fmt.Errorf("chart %s: %w", t.Chart.Name, err), Broken: true}
 	}
@@ -108,7 +107,7 @@ func (r *Renderer) Offline(ctx context.Context, t Target, caps *chartutil.Capabi
 	return o
 }
 
-func renderOffline(t Target, caps *chartutil.Capabilities, calls func(string) bool) Offline {
+func renderOffline(t Target, caps *helm.Capabilities, calls func(string) bool) Offline {
 	ch, err := load(t.Chart)
 	if err != nil {
 		return Offline{Err: err, Broken: true}
@@ -122,7 +121,7 @@ func renderOffline(t Target, caps *chartutil.Capabilities, calls func(string) bo
 	looked := &offlineLookups{target: t}
 	o.Files, err = renderOnce(t, ch, caps, looked)
 	o.Lookups = looked.missing
-	o.CRDs = crdFiles(ch)
+	o.CRDs = helm.CRDs(ch)
 	if err != nil {
 		o.Err, o.Broken = explainIn(t.Chart, err), noFunction.MatchString(err.Error())
 		return o
@@ -150,8 +149,8 @@ func renderOffline(t Target, caps *chartutil.Capabilities, calls func(string) bo
 var noFunction = regexp.MustCompile(`function "[^"]*" not defined`)
 
 // renderOnce renders a chart that was loaded for this.
-func renderOnce(t Target, ch *chart.Chart, caps *chartutil.Capabilities, looked *offlineLookups) (map[string]string, error) {
-	files, _, err := renderChart(t, ch, looked, caps, false, 1)
+func renderOnce(t Target, ch *helm.Chart, caps *helm.Capabilities, looked *offlineLookups) (map[string]string, error) {
+	files, _, err := renderChart(t, ch, looked.find, caps, false, 1)
 	maps.DeleteFunc(files, func(_, text string) bool { return strings.TrimSpace(text) == "" })
 	return files, err
 }
@@ -168,7 +167,7 @@ type finder struct {
 	includes map[string][]string
 }
 
-func (f *finder) look(ch *chart.Chart, prefix string) error {
+func (f *finder) look(ch *helm.Chart, prefix string) error {
 	for _, file := range ch.Templates {
 		if bytes.IndexByte(file.Data, '{') < 0 {
 			continue

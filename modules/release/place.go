@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // Place is where a template has made a line of what it renders to.
@@ -185,7 +185,7 @@ func written(source []string, at int, expr string) string {
 // notYAML is the error about a rendered template that is no YAML: with the line of the template, and the lines that it
 // rendered to around the place.
 func notYAML(c *tree.Chart, name, text string, err error) error {
-	for _, doc := range releaseutil.SplitManifests(text) {
+	for _, doc := range plain.Documents(text) {
 		if bad := yaml.Unmarshal([]byte(doc), &map[string]any{}); bad == nil || bad.Error() != err.Error() {
 			continue
 		}

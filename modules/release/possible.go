@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/template/parse"
 
-	"helm.sh/helm/v3/pkg/chart"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // possible is what an expression of a template may give, whatever the values: texts, and parts of lists and dicts.
@@ -141,7 +141,7 @@ func (r *templateReader) command(c *parse.CommandNode, s *scope, piped *possible
 }
 
 // files answers .Files.Get and .Files.Glob.
-func files(ch *chart.Chart, names []string, arg possible) (out possible) {
+func files(ch *helm.Chart, names []string, arg possible) (out possible) {
 	if len(names) < 2 || names[len(names)-2] != "Files" || slices.ContainsFunc(arg.asTexts(), isUnknown) {
 		return cannotTell()
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/template/parse"
 
-	"helm.sh/helm/v3/pkg/chart"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 const (
@@ -24,7 +24,7 @@ type chartTemplate struct {
 	name, file string // as Helm names them
 	path       string // in the chart
 	root       *parse.ListNode
-	chart      *chart.Chart
+	chart      *helm.Chart
 	data       []byte
 }
 
@@ -45,7 +45,7 @@ type templateReader struct {
 }
 
 // parse reads the templates of a chart and of its subcharts.
-func (r *templateReader) parse(ch *chart.Chart, prefix string) error {
+func (r *templateReader) parse(ch *helm.Chart, prefix string) error {
 	for _, file := range ch.Templates {
 		name := prefix + ch.Name() + "/" + file.Name
 		trees, err := parseTemplate(name, file.Data)

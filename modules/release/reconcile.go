@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // maxSteps bounds the steps of one reconcile; the longest way that decide can
@@ -219,7 +220,7 @@ func (r *reconcile) render() error {
 	if err != nil {
 		return err
 	}
-	upgrade := r.last.Number > 0 && r.last.Status != helmrelease.StatusUninstalled
+	upgrade := r.last.Number > 0 && r.last.Status != helm.StatusUninstalled
 	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 const (
@@ -113,7 +114,7 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 	if last.Number == 0 {
 		return last, nil
 	}
-	last.Whole = last.Status == helmrelease.StatusUninstalling && m.whole(ctx, ref)
+	last.Whole = last.Status == helm.StatusUninstalling && m.whole(ctx, ref)
 	rec, err := m.records.get(ctx, ref)
 	if err != nil || rec.Digests == nil || rec.Digests.Of != last.UID {
 		return last, err

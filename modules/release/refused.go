@@ -9,8 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
+
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // The API server names the object and the field that it refuses. Here the template is found that has written it.
@@ -145,7 +146,7 @@ type document struct {
 // documentsIn are the documents that were rendered, by their templates.
 func documentsIn(r rendering) (out []document) {
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		for _, doc := range releaseutil.SplitManifests(r.files[name]) {
+		for _, doc := range plain.Documents(r.files[name]) {
 			o := document{template: name, doc: doc}
 			if yaml.Unmarshal([]byte(doc), &o) == nil && yaml.Unmarshal([]byte(doc), &o.all) == nil {
 				out = append(out, o)

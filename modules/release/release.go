@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/tree"
@@ -119,7 +120,7 @@ type Manager struct {
 	idle    chan struct{}
 
 	capsMu sync.Mutex
-	caps   *chartutil.Capabilities
+	caps   *helm.Capabilities
 	failed map[string]error // group-versions that the API server did not tell of
 	// asks has a signal when a chart has asked, or discovery was forgotten.
 	asks chan struct{}
@@ -346,14 +347,14 @@ func (m *Manager) ResetDiscovery() {
 
 // capabilities is what charts see as .Capabilities, read once and kept until
 // ResetDiscovery, or until discovery has forgotten it, as for a kind that others have brought.
-func (m *Manager) capabilities() (*chartutil.Capabilities, error) {
+func (m *Manager) capabilities() (*helm.Capabilities, error) {
 	m.capsMu.Lock()
 	defer m.capsMu.Unlock()
 	if m.caps != nil && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
 	var err error
-	m.caps, m.failed, err = served(m.o.Discovery)
+	m.caps, m.failed, err = helm.CapabilitiesOf(m.o.Discovery)
 	return m.caps, err
 }
 
@@ -362,7 +363,7 @@ func validateName(ref Ref) error {
 	if len(ref.Name) > 53 {
 		return fmt.Errorf("release name %q has %d characters; helm allows 53", ref.Name, len(ref.Name))
 	}
-	if err := chartutil.ValidateReleaseName(ref.Name); err != nil {
+	if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
 		return fmt.Errorf("release name %q: use lower case letters, digits, '-' and '.'", ref.Name)
 	}
 	if ref.Namespace == "" {

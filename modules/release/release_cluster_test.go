@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -143,7 +144,7 @@ func TestReleaseUnreadable(t *testing.T) {
 	f := setup(t)
 	f.makeApps()
 	f.plant("web", helmrelease.StatusPendingInstall, map[string]string{effect.InstanceLabel: f.ns + ".starling", effect.ModuleLabel: "web"})
-	s, err := f.kube.CoreV1().Secrets(f.apps).Get(t.Context(), secretName("web", 1), metav1.GetOptions{})
+	s, err := f.kube.CoreV1().Secrets(f.apps).Get(t.Context(), helm.Key("web", 1), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ type deployed struct {
 
 // noteObjects notes what an action has made.
 func (r *reconcile) noteObjects(s *life) error {
-	uid := s.revisions.uid(secretName(r.t.Name, r.last.Number))
+	uid := s.uids[r.last.Number]
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
 		r.objects = newObjects(uid, s.seen, r.t.Ignore)

@@ -12,15 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -42,20 +37,15 @@ type facts struct {
 
 // Load builds a chart of files that may come from anywhere, within the limits of charts; its
 // dependencies may be missing.
-func Load(c *Chart) (*chart.Chart, error) {
+func Load(c *Chart) (*helm.Chart, error) {
 	if err := checkFiles(c.Files); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name, err)
 	}
 	return loadFiles(c)
 }
 
-func loadFiles(c *Chart) (*chart.Chart, error) {
-	files := make([]*loader.BufferedFile, 0, len(c.Files))
-	for _, f := range c.Files {
-		files = append(files, &loader.BufferedFile{Name: f.Path, Data: f.Data})
-	}
-	var ch *chart.Chart
-	err := guard(func() (err error) { ch, err = loader.LoadFiles(files); return err })
+func loadFiles(c *Chart) (*helm.Chart, error) {
+	ch, err := helm.Load(c.Files)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %s", c.Name, tidy(err.Error()))
 	}
@@ -64,7 +54,7 @@ func loadFiles(c *Chart) (*chart.Chart, error) {
 
 // load builds the chart from its files alone. Helm changes a chart while it works
 // on it, so each use needs its own.
-func load(c *Chart) (*chart.Chart, error) {
+func load(c *Chart) (*helm.Chart, error) {
 	ch, err := loadFiles(c)
 	if err != nil {
 		return nil, err
@@ -75,19 +65,19 @@ func load(c *Chart) (*chart.Chart, error) {
 	// The values of a target are composed over the chart's own already. Helm
 	// would lay them below once more, and bring back what was taken out.
 	ch.Values = map[string]any{}
-	if err := action.CheckDependencies(ch, ch.Metadata.Dependencies); err != nil {
+	if err := helm.Missing(ch); err != nil {
 		return nil, fmt.Errorf("chart %s: a dependency is %s; run `starling fetch`", c.Name, tidy(err.Error()))
 	}
 	return ch, nil
 }
 
 // factsOf looks at all files of the chart and its subcharts; packed ones too.
-func factsOf(digest string, ch *chart.Chart) facts {
+func factsOf(digest string, ch *helm.Chart) facts {
 	f := facts{digest: digest, crds: len(ch.CRDObjects()) > 0}
 	has := map[string]bool{}
-	var look func(*chart.Chart)
-	look = func(c *chart.Chart) {
-		for _, list := range [][]*chart.File{c.Templates, c.Files} { // tpl (.Files.Get …)
+	var look func(*helm.Chart)
+	look = func(c *helm.Chart) {
+		for _, list := range [][]*helm.ChartFile{c.Templates, c.Files} { // tpl (.Files.Get …)
 			for _, file := range list {
 				f.ask(file.Data, has)
 				f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
@@ -155,19 +145,19 @@ func (r rendering) definesKinds() bool {
 // render renders the chart as an install or as an upgrade, and refuses what the release may
 // not hold. The revision is always
 // 1, so that a chart that prints it does not differ each time.
-func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+func (m *Manager) render(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool) (rendering, error) {
 	return m.renderAs(ctx, t, caps, upgrade, 1)
 }
 
 // renderAs is render for a revision of this number.
-func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool, revision int) (rendering, error) {
+func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool, revision int) (rendering, error) {
 	j, err := newJob(jobRender, t)
 	if err != nil {
 		return rendering{}, err
 	}
 	j.Caps, j.Upgrade, j.Revision = caps, upgrade, revision
 	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}
-	out, err := m.evaluate(ctx, j, lookups)
+	out, err := m.evaluate(ctx, j, lookups.in(ctx))
 	read := rendering{lookedUp: lookups.found()}
 	if err == nil && out.Err != "" {
 		err = errors.New(withValueHint(t, inSource(t.Chart, tidy(newMask(t, read).Text(out.Err)))))
@@ -202,8 +192,8 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *chartutil.Capabi
 }
 
 // evaluate has a job done. The error is for people; that of the chart is in the outcome.
-func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
-	out, err := m.o.Renderer.do(ctx, j, lookups)
+func (m *Manager) evaluate(ctx context.Context, j job, lookup helm.Lookup) (outcome, error) {
+	out, err := m.o.Renderer.do(ctx, j, lookup)
 	if err != nil {
 		return outcome{}, fmt.Errorf("rendering chart %s: %w", j.Chart, err)
 	}
@@ -212,8 +202,8 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookups engine.ClientProv
 
 // objectsIn names the objects of the rendered files of a release. The error is about the first one that the API server
 // cannot be told of; warnings are about those that are applied in another way than the chart has it.
-func (m *Manager) objectsIn(t Target, ch *chart.Chart, files map[string]string) (all []object, warnings []string, err error) {
-	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}, definitions: slices.Concat(t.CRDs, crdFiles(ch))}
+func (m *Manager) objectsIn(t Target, ch *helm.Chart, files map[string]string) (all []object, warnings []string, err error) {
+	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}, definitions: slices.Concat(t.CRDs, helm.CRDs(ch))}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		found, err := objectsOf(files[name])
 		if err != nil {
@@ -260,59 +250,9 @@ type lookups struct {
 	answers map[lookup]found
 }
 
-// saw notes an object that a template reads.
-func (l *lookups) saw(obj map[string]any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen = append(l.seen, obj)
-}
-
 // found are the objects that templates have read.
 func (l *lookups) found() []map[string]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen
-}
-
-func (l *lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, false, errors.New("lookup: apiVersion " + apiVersion + " is not group/version")
-	}
-	mapping, err := l.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
-	if err != nil {
-		if meta.IsNoMatchError(err) {
-			l.kindless.Store(true)
-			return nil, false, fmt.Errorf("lookup: the cluster does not serve kind %s of %s", kind, apiVersion)
-		}
-		return nil, false, err
-	}
-	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	client := l.client.Resource(mapping.Resource)
-	return lookupClient{client, lookupIn{
-		ResourceInterface: client, l: l, namespaced: namespaced, ref: effect.Ref{APIVersion: apiVersion, Kind: kind},
-	}}, namespaced, nil
-}
-
-// copyMap copies plain data deeply: Helm keeps and merges into what it is given.
-func copyMap(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = copyPlain(v)
-	}
-	return out
-}
-
-func copyPlain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return copyMap(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = copyPlain(e)
-		}
-		return out
-	}
-	return v
 }

@@ -13,8 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"helm.sh/helm/v3/pkg/engine"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -79,13 +78,13 @@ func (r *Renderer) tooMuch() error {
 
 // do has the job done. An error is that of the process or of ctx; what is wrong with the
 // chart is in the outcome.
-func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+func (r *Renderer) do(ctx context.Context, j job, lookup helm.Lookup) (outcome, error) {
 	if r == nil {
-		return doHere(ctx, j, lookups)
+		return doHere(ctx, j, lookup)
 	}
-	out, err := r.doIn(ctx, r.slots, j, lookups)
+	out, err := r.doIn(ctx, r.slots, j, lookup)
 	if errors.Is(err, errMemory) && r.o.Memory > arena {
-		out, err = r.doIn(ctx, r.large, j, lookups)
+		out, err = r.doIn(ctx, r.large, j, lookup)
 	}
 	if errors.Is(err, errMemory) {
 		err = r.tooMuch()
@@ -94,7 +93,7 @@ func (r *Renderer) do(ctx context.Context, j job, lookups engine.ClientProvider)
 }
 
 // doIn has the job done by a process as soon as there is one of slots.
-func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookups engine.ClientProvider) (outcome, error) {
+func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookup helm.Lookup) (outcome, error) {
 	select {
 	case slots <- struct{}{}: // the one that waits longest is next
 		defer func() { <-slots }()
@@ -108,7 +107,7 @@ func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookups
 			return outcome{}, err
 		}
 		stop := context.AfterFunc(ctx, c.kill)
-		out, err := c.do(ctx, j, large, lookups)
+		out, err := c.do(ctx, j, large, lookup)
 		if !stop() && err == nil { // it is being killed
 			err = context.Cause(ctx)
 		}
@@ -133,12 +132,12 @@ func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookups
 }
 
 // doHere does the job in this process. One that does not end goes on when ctx has ended.
-func doHere(ctx context.Context, j job, lookups engine.ClientProvider) (outcome, error) {
+func doHere(ctx context.Context, j job, lookup helm.Lookup) (outcome, error) {
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
 	}
 	done := make(chan outcome, 1)
-	go func() { done <- j.do(lookups) }()
+	go func() { done <- j.do(lookup) }()
 	select {
 	case out := <-done:
 		return out, nil
@@ -212,7 +211,7 @@ func start(cmd *exec.Cmd, memory int64) (*child, error) {
 	return c, nil
 }
 
-func (c *child) do(ctx context.Context, j job, large bool, lookups engine.ClientProvider) (outcome, error) {
+func (c *child) do(ctx context.Context, j job, large bool, lookup helm.Lookup) (outcome, error) {
 	if large {
 		if err := c.enc.Encode(toChild{Large: true}); err != nil {
 			return outcome{}, err
@@ -229,8 +228,8 @@ func (c *child) do(ctx context.Context, j job, large bool, lookups engine.Client
 		switch {
 		case m.Outcome != nil:
 			return *m.Outcome, nil
-		case m.Lookup != nil && lookups != nil:
-			found := m.Lookup.ask(ctx, lookups)
+		case m.Lookup != nil && lookup != nil:
+			found := m.Lookup.ask(lookup)
 			if err := c.enc.Encode(toChild{Answer: &found}); err != nil {
 				return outcome{}, err
 			}

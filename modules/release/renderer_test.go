@@ -20,6 +20,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // serveCharts makes a process of this test binary one that evaluates charts.
@@ -320,11 +322,11 @@ func TestAChartNobodyWaitsFor(t *testing.T) {
 
 // The manifest of a revision is as Helm stores it, and hooks stand apart.
 func TestPartsOfAChart(t *testing.T) {
-	hooks, manifest, err := partsOf(rendering{files: map[string]string{
+	hooks, manifest, err := helm.Parts(map[string]string{
 		"web/templates/a.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"{{ not a template }}\"}\n",
 		"web/charts/db/templates/b.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n",
 		"web/templates/job.yaml":         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, annotations: {helm.sh/hook: pre-install}}\n",
-	}})
+	})
 	want := "---\n# Source: web/charts/db/templates/b.yaml\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n" +
 		"---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"{{ not a template }}\"}\n"
 	if err != nil || manifest != want || len(hooks) != 1 || hooks[0].Name != "j" {

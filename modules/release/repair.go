@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 )
 
@@ -259,22 +258,19 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 // deployed reads the newest revision of a release; nil: there is none, or it is not deployed. Waits
 // says, for people, that somebody works on the release with helm. The revision that this process has
 // seen last is read without a list, with a look whether there is a newer one.
-func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Release, uid, waits string, err error) {
-	secrets := newRevisionSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
-	store := driver.NewSecrets(secrets)
-	get := func(number int) (*helmrelease.Release, string, error) {
-		name := secretName(ref.Name, number)
-		err := guard(func() (err error) { rel, err = store.Get(name); return err })
-		if errors.Is(err, driver.ErrReleaseNotFound) {
+func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid, waits string, err error) {
+	get := func(number int) (*helm.Release, string, error) {
+		rel, uid, err := m.store(ref.Namespace).Get(ctx, ref.Name, number)
+		if apierrors.IsNotFound(err) {
 			return nil, "", nil
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("reading revision %d: %w", number, err)
 		}
-		if rel.Info == nil || rel.Info.Status != helmrelease.StatusDeployed {
+		if rel.Info.Status != helm.StatusDeployed {
 			return nil, "", nil
 		}
-		return rel, secrets.uid(name), nil
+		return rel, uid, nil
 	}
 	if known, ok := m.current.Load(ref); ok {
 		known := known.(deployed)
@@ -304,7 +300,7 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helmrelease.Relea
 	if last.Status.IsPending() && time.Since(last.Made) < mostHelm {
 		return nil, "", fmt.Sprintf("revision %d of release %s is %s: somebody works on it with helm", last.Number, ref, last.Status), nil
 	}
-	if last.Status != helmrelease.StatusDeployed {
+	if last.Status != helm.StatusDeployed {
 		return nil, "", "", nil
 	}
 	rel, uid, err = get(last.Number)
@@ -323,7 +319,7 @@ var errNewer = errors.New("there is a newer revision")
 // isNewest returns errNewer when somebody has begun a revision after this one. Helm makes that before
 // it writes an object, and leaves this one as it is until the end.
 func (m *Manager) isNewest(ctx context.Context, ref Ref, number int) error {
-	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).Get(ctx, secretName(ref.Name, number+1), metav1.GetOptions{})
+	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).Get(ctx, helm.Key(ref.Name, number+1), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

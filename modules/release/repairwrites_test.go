@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -40,11 +41,11 @@ func TestNoRepairWhileSomebodyUpgrades(t *testing.T) {
 	o, target := &others{w, configMaps}, w.target("red")
 	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
 	secrets := w.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(w.apps)
-	second, err := secrets.Get(t.Context(), secretName("web", 1), metav1.GetOptions{})
+	second, err := secrets.Get(t.Context(), helm.Key("web", 1), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second.SetName(secretName("web", 2))
+	second.SetName(helm.Key("web", 2))
 	second.SetUID("")
 	second.SetResourceVersion("")
 	second.SetManagedFields(nil)
@@ -232,7 +233,7 @@ func TestRequestsOfARepair(t *testing.T) {
 		if err != nil || len(out.Written) != 1 || o.color() != "red" {
 			t.Errorf("%+v, %v, color %s", out, err, o.color())
 		}
-		want = append([]string{"GET " + secretName("web", 1), "GET " + secretName("web", 2)}, want...)
+		want = append([]string{"GET " + helm.Key("web", 1), "GET " + helm.Key("web", 2)}, want...)
 		if !slices.Equal(got, want) {
 			t.Errorf("requests %q, want %q", got, want)
 		}

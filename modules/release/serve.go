@@ -1,18 +1,15 @@
 package release
 
 import (
-	"context"
 	"encoding/gob"
 	"errors"
 	"io"
 	"log"
 
-	"helm.sh/helm/v3/pkg/engine"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in
@@ -97,61 +94,21 @@ type server struct {
 }
 
 // lookups has the other process answer the lookups of a job.
-func (s *server) lookups(kind string) engine.ClientProvider {
+func (s *server) lookups(kind string) helm.Lookup {
 	if kind != jobRender {
 		return nil
 	}
-	return asker{s}
+	return s.ask
 }
 
-type asker struct{ *server }
-
-func (a asker) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	return asked{server: a.server, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
-}
-
-// asked is the client of one kind, of which Helm uses two methods.
-type asked struct {
-	dynamic.NamespaceableResourceInterface
-	*server
-	lookup lookup
-}
-
-// Namespace narrows what is asked.
-func (a asked) Namespace(name string) dynamic.ResourceInterface {
-	a.lookup.Namespace = name
-	return a
-}
-
-// Get asks for one object.
-func (a asked) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	a.lookup.Name = name
-	content, err := a.ask()
-	if err != nil {
+func (s *server) ask(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	if err := s.out.Encode(toParent{Lookup: &lookup{apiVersion, kind, namespace, name}}); err != nil {
 		return nil, err
 	}
-	return &unstructured.Unstructured{Object: content}, nil
-}
-
-// List asks for all of them.
-func (a asked) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	content, err := a.ask()
-	if err != nil {
-		return nil, err
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetUnstructuredContent(content)
-	return list, nil
-}
-
-func (a asked) ask() (map[string]any, error) {
-	if err := a.out.Encode(toParent{Lookup: &a.lookup}); err != nil {
-		return nil, err
-	}
-	got := <-a.answers
+	got := <-s.answers
 	switch {
 	case got.Missing:
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: a.lookup.Kind}, a.lookup.Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
 	case got.Err != "":
 		return nil, errors.New(got.Err)
 	}

@@ -1,16 +1,13 @@
 package release
 
 import (
-	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 const (
@@ -25,7 +22,7 @@ const (
 )
 
 // checkSize says that a release will not fit before Helm writes half of it.
-func checkSize(ch *chart.Chart, values map[string]any, rendered map[string]string) error {
+func checkSize(ch *helm.Chart, values map[string]any, rendered map[string]string) error {
 	raw := 0
 	for _, text := range rendered {
 		raw += len(text)
@@ -40,7 +37,7 @@ func checkSize(ch *chart.Chart, values map[string]any, rendered map[string]strin
 	for _, name := range slices.Sorted(maps.Keys(rendered)) {
 		fmt.Fprintf(&manifest, "---\n# Source: %s\n%s\n", name, rendered[name])
 	}
-	size, err := encodedSize(&helmrelease.Release{Chart: ch, Config: values, Manifest: manifest.String()})
+	size, err := helm.Size(&helm.Release{Chart: ch, Config: values, Manifest: manifest.String()})
 	if err != nil {
 		return err
 	}
@@ -53,36 +50,12 @@ func checkSize(ch *chart.Chart, values map[string]any, rendered map[string]strin
 
 // chartSize is the length of the files that Helm stores with a release; it does
 // not store subcharts.
-func chartSize(ch *chart.Chart) int {
+func chartSize(ch *helm.Chart) int {
 	n := len(ch.Schema)
-	for _, list := range [][]*chart.File{ch.Templates, ch.Files} {
+	for _, list := range [][]*helm.ChartFile{ch.Templates, ch.Files} {
 		for _, f := range list {
 			n += len(f.Data)
 		}
 	}
 	return n
-}
-
-// encodedSize is how long Helm's encoding of rel is: JSON, gzip, base64.
-func encodedSize(rel *helmrelease.Release) (int, error) {
-	var n counter
-	zip, err := gzip.NewWriterLevel(&n, gzip.BestCompression)
-	if err != nil {
-		return 0, err
-	}
-	if err := json.NewEncoder(zip).Encode(rel); err != nil {
-		return 0, fmt.Errorf("the release cannot be stored: %w", err)
-	}
-	if err := zip.Close(); err != nil {
-		return 0, err
-	}
-	return base64.StdEncoding.EncodedLen(int(n)), nil
-}
-
-// counter counts what is written.
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
 }

@@ -7,22 +7,22 @@ import (
 	"fmt"
 	"slices"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/modules/helm"
 )
 
-// secretName is where Helm keeps a revision.
-func secretName(name string, revision int) string {
-	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
+// store is where Helm keeps the revisions of a namespace.
+func (m *Manager) store(namespace string) helm.Records {
+	return helm.Records{Secrets: m.core.Secrets(namespace)}
 }
 
 // SecretOf is "namespace/name" of the Secret that holds a revision.
 func SecretOf(ref Ref, revision int) string {
-	return ref.Namespace + "/" + secretName(ref.Name, revision)
+	return ref.Namespace + "/" + helm.Key(ref.Name, revision)
 }
 
 func secretsResource() schema.GroupVersionResource {
@@ -65,7 +65,7 @@ func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 
 // older notes a revision before this one.
 func (r *revision) older(before revision) {
-	if before.Status == helmrelease.StatusDeployed {
+	if before.Status == helm.StatusDeployed {
 		r.Also = append(r.Also, before.Number)
 	}
 	r.Also = append(r.Also, before.Also...)
@@ -73,13 +73,13 @@ func (r *revision) older(before revision) {
 
 // Last returns the newest revision of a release as Helm keeps it; nil when there is
 // none.
-func (m *Manager) Last(ctx context.Context, namespace, name string) (*helmrelease.Release, error) {
+func (m *Manager) Last(ctx context.Context, namespace, name string) (*helm.Release, error) {
 	last, err := m.latest(ctx, Ref{Name: name, Namespace: namespace})
 	if err != nil || last.Number == 0 {
 		return nil, err
 	}
-	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(namespace), ctx: ctx})
-	return store.Get(secretName(name, last.Number))
+	rel, _, err := m.store(namespace).Get(ctx, name, last.Number)
+	return rel, err
 }
 
 // unlabel takes the digests off a revision.
@@ -89,7 +89,7 @@ func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
 		return err
 	}
 	_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
-		Patch(ctx, secretName(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
+		Patch(ctx, helm.Key(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("taking the digests off the release: %w", err)
 	}
@@ -98,8 +98,7 @@ func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
 
 // recover marks the newest revision of ref failed if it is pending (install, upgrade or rollback): the process that
 // worked on it is gone, since this one holds the Lease. If it is deployed, older ones that are deployed too get
-// superseded. Nothing happens when there is no such revision. It writes past all fences, and reads and writes the
-// Secret itself where Helm's driver would take no context.
+// superseded. Nothing happens when there is no such revision. It writes past all fences.
 func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 	last, err := m.latest(ctx, ref)
 	if err != nil {
@@ -112,35 +111,33 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 		return errForeign(ref, who)
 	}
 	switch last.Status {
-	case helmrelease.StatusDeployed:
+	case helm.StatusDeployed:
 		for _, number := range last.Also {
-			if err := m.mark(ctx, ref, number, helmrelease.StatusSuperseded, "superseded by a later revision"); err != nil {
+			if err := m.mark(ctx, ref, number, helm.StatusSuperseded, "superseded by a later revision"); err != nil {
 				return err
 			}
 		}
 		return nil
-	case helmrelease.StatusFailed, helmrelease.StatusSuperseded,
-		helmrelease.StatusUninstalled:
+	case helm.StatusFailed, helm.StatusSuperseded,
+		helm.StatusUninstalled:
 		return nil
-	case helmrelease.StatusUninstalling:
+	case helm.StatusUninstalling:
 		if !m.whole(ctx, ref) {
 			return nil
 		}
 	}
-	return m.mark(ctx, ref, last.Number, helmrelease.StatusFailed, why)
+	return m.mark(ctx, ref, last.Number, helm.StatusFailed, why)
 }
 
 // mark writes the status of a revision, and why it has that.
-func (m *Manager) mark(ctx context.Context, ref Ref, number int, to helmrelease.Status, why string) error {
-	store := driver.NewSecrets(boundSecrets{SecretInterface: m.core.Secrets(ref.Namespace), ctx: ctx})
-	key := secretName(ref.Name, number)
-	var rel *helmrelease.Release
-	if err := guard(func() (err error) { rel, err = store.Get(key); return err }); err != nil {
+func (m *Manager) mark(ctx context.Context, ref Ref, number int, to helm.Status, why string) error {
+	rel, _, err := m.store(ref.Namespace).Get(ctx, ref.Name, number)
+	if err != nil {
 		return fmt.Errorf("revision %d has to be marked as %s and cannot be read (%w); remove the Secret %s in namespace %s",
-			number, to, err, key, ref.Namespace)
+			number, to, err, helm.Key(ref.Name, number), ref.Namespace)
 	}
 	rel.SetStatus(to, why)
-	if err := store.Update(key, rel); err != nil {
+	if err := m.store(ref.Namespace).Update(ctx, rel); err != nil {
 		return fmt.Errorf("marking revision %d as %s: %w", number, to, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -312,7 +313,7 @@ func TestNobodyWaitsForTheEndOfWhatOthersHave(t *testing.T) {
 			}
 		}
 		patch(configMaps, "a", `{"metadata": {"annotations": {"`+helmName+`": "other"}}}`)
-		patch(secretsResource(), secretName("web", 1), `{"metadata": {"labels": {"status": "uninstalling"}}}`)
+		patch(secretsResource(), helm.Key("web", 1), `{"metadata": {"labels": {"status": "uninstalling"}}}`)
 		began := time.Now()
 		web.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
 		if res, err := w.Reconcile(t.Context(), web); err != nil || res.Action != ActionInstalled || time.Since(began) > time.Minute {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
+	"github.com/starling-operator/starling/modules/helm"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // tries are revisions that have failed since the last one that is deployed, the first one first.
@@ -23,15 +23,15 @@ type try struct {
 	manifest string
 }
 
-func triesOf(list []*helmrelease.Release) (out tries) {
+func triesOf(list []*helm.Release) (out tries) {
 	deployed := 0
 	for _, rel := range list {
-		if rel.Info.Status == helmrelease.StatusDeployed {
+		if rel.Info.Status == helm.StatusDeployed {
 			deployed = max(deployed, rel.Version)
 		}
 	}
 	for _, rel := range list {
-		if rel.Info.Status == helmrelease.StatusFailed && rel.Version > deployed {
+		if rel.Info.Status == helm.StatusFailed && rel.Version > deployed {
 			out.failed = append(out.failed, try{rel.Version, rel.Info.LastDeployed.Time, rel.Manifest})
 		}
 	}
@@ -47,7 +47,7 @@ func (t tries) of(s stored, wrote time.Time) (out []map[string]any) {
 		if !t.cut && wrote.Before(f.begun.Truncate(time.Second)) { // the API server notes seconds
 			continue
 		}
-		for _, doc := range releaseutil.SplitManifests(f.manifest) {
+		for _, doc := range plain.Documents(f.manifest) {
 			objects, err := decodeDocument(doc + "\n")
 			if err != nil {
 				continue // nothing of it was written
@@ -69,10 +69,10 @@ func (l *life) tries(p revisionPlan) func() (tries, error) {
 		if p.before == nil {
 			return tries{}, nil
 		}
-		list := []*helmrelease.Release{p.before}
+		list := []*helm.Release{p.before}
 		if p.again {
 			before, info := *p.rel, *p.rel.Info
-			info.Status, before.Info = helmrelease.StatusFailed, &info
+			info.Status, before.Info = helm.StatusFailed, &info
 			list = append(list, &before)
 		}
 		all, err := l.m.revisions(l.ctx, l.ref)
@@ -80,7 +80,7 @@ func (l *life) tries(p revisionPlan) func() (tries, error) {
 			return tries{}, err
 		}
 		for _, r := range all {
-			if r.Status == helmrelease.StatusFailed && r.Number != p.before.Version {
+			if r.Status == helm.StatusFailed && r.Number != p.before.Version {
 				rel, err := l.read(r.Number)
 				if err != nil {
 					return tries{}, err

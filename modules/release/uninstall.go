@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -82,7 +81,7 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bo
 		return err
 	}
 	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
-	if err := l.end(last, wait, skip && last.Status == helmrelease.StatusUninstalling); err != nil {
+	if err := l.end(last, wait, skip && last.Status == helm.StatusUninstalling); err != nil {
 		return m.kept(ctx, ref, err)
 	}
 	return nil
@@ -91,8 +90,8 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bo
 // whole says whether a release is uninstalling of which nothing is deleted yet: a pre-delete hook has not succeeded.
 func (m *Manager) whole(ctx context.Context, ref Ref) bool {
 	rel, err := m.Last(ctx, ref.Namespace, ref.Name)
-	return err == nil && rel != nil && rel.Info != nil && rel.Info.Status == helmrelease.StatusUninstalling && slices.ContainsFunc(rel.Hooks, func(h *helmrelease.Hook) bool {
-		return slices.Contains(h.Events, helmrelease.HookPreDelete) && h.LastRun.Phase != helmrelease.HookPhaseSucceeded
+	return err == nil && rel != nil && rel.Info.Status == helm.StatusUninstalling && slices.ContainsFunc(rel.Hooks, func(h *helm.Hook) bool {
+		return slices.Contains(h.Events, helm.HookPreDelete) && h.LastRun.Phase != helm.HookPhaseSucceeded
 	})
 }
 

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/apply"
 )
@@ -106,7 +105,7 @@ func (l *life) others(key Key, live metav1.Object) string {
 		}
 		ours = ours || e.Manager == FieldManager
 	}
-	if ours && live.GetAnnotations()[helmrelease.HookAnnotation] != "" {
+	if ours && live.GetAnnotations()[helm.HookAnnotation] != "" {
 		return ""
 	}
 	return noRelease
@@ -194,7 +193,7 @@ func (l *life) standing(p revisionPlan) map[Key]Object {
 		return nil
 	}
 	now := l.target.Standing()
-	if now.Of == "" || now.Of != l.revisions.uid(secretName(l.ref.Name, p.before.Version)) {
+	if now.Of == "" || now.Of != l.uids[p.before.Version] {
 		return nil
 	}
 	stands := make(map[Key]Object, len(now.Seen))
@@ -261,7 +260,7 @@ func (l *life) name(to dynamic.ResourceInterface, obj, live *unstructured.Unstru
 }
 
 // hookNames are the objects that hooks of a revision make, by identity.
-func (l *life) hookNames(rel *helmrelease.Release) map[string]bool {
+func (l *life) hookNames(rel *helm.Release) map[string]bool {
 	names := map[string]bool{}
 	for _, h := range rel.Hooks {
 		list, _, err := l.m.storedObjects(l.ref, h.Manifest)

@@ -11,8 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	"github.com/starling-operator/starling/modules/helm"
 )
 
 // Written is an object that a template may render with some values, as far as its text tells.
@@ -41,7 +40,7 @@ type site struct{ outer, inner position }
 
 // Written tells of all objects that the templates of a chart, and of its subcharts, on or off, may render. They are
 // read, not only rendered: conditions may come to be true.
-func (r *Renderer) Written(ctx context.Context, t Target, caps *chartutil.Capabilities) ([]Written, error) {
+func (r *Renderer) Written(ctx context.Context, t Target, caps *helm.Capabilities) ([]Written, error) {
 	if err := checkFiles(t.Chart.Files); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", t.Chart.Name, err)
 	}
@@ -54,7 +53,7 @@ func (r *Renderer) Written(ctx context.Context, t Target, caps *chartutil.Capabi
 	return out.Written, err
 }
 
-func writtenIn(t Target, caps *chartutil.Capabilities) ([]Written, error) {
+func writtenIn(t Target, caps *helm.Capabilities) ([]Written, error) {
 	ch, err := load(t.Chart)
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func writtenIn(t Target, caps *chartutil.Capabilities) ([]Written, error) {
 }
 
 // mark finds out which of the objects that cannot be told are rendered: a text is put before what renders to them.
-func (r *templateReader) mark(t Target, caps *chartutil.Capabilities) {
+func (r *templateReader) mark(t Target, caps *helm.Capabilities) {
 	ids := map[position]int{}
 	for _, w := range r.out {
 		if w.Kind == "" {
@@ -88,8 +87,8 @@ func (r *templateReader) mark(t Target, caps *chartutil.Capabilities) {
 		return // none is: then all are told of
 	}
 	id := 0
-	var insert func(*chart.Chart, string)
-	insert = func(c *chart.Chart, prefix string) {
+	var insert func(*helm.Chart, string)
+	insert = func(c *helm.Chart, prefix string) {
 		for _, file := range c.Templates {
 			var offsets []int
 			name := prefix + c.Name() + "/" + file.Name
@@ -111,7 +110,7 @@ func (r *templateReader) mark(t Target, caps *chartutil.Capabilities) {
 		}
 	}
 	insert(ch, "")
-	files, _, err := renderChart(t, ch, &offlineLookups{target: t}, caps, false, 1)
+	files, _, err := renderChart(t, ch, (&offlineLookups{target: t}).find, caps, false, 1)
 	if err != nil {
 		return
 	}

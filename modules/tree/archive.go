@@ -15,8 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -174,22 +173,21 @@ func unpack(data []byte, m *Module, left *int64) error {
 	default:
 		*left -= n
 	}
-	files, err := loader.LoadArchiveFiles(bytes.NewReader(data))
+	files, err := helm.Unpack(data)
 	if err != nil {
 		return fmt.Errorf("this is no archive of a chart: %w", err)
 	}
-	for _, one := range files {
-		f := File{one.Name, one.Data}
+	for _, f := range files {
 		if strings.HasPrefix(f.Path, "crds/") { // applied by us, before the chart
 			if isCRDFile(f.Path, false) {
-				m.CRDs = append(m.CRDs, File{m.Locked.File() + "/" + f.Path, f.Data})
+				m.CRDs = append(m.CRDs, File{Path: m.Locked.File() + "/" + f.Path, Data: f.Data})
 			}
 			continue
 		}
 		m.Chart.Files = append(m.Chart.Files, f)
 		switch name := m.Locked.File() + "/" + f.Path; f.Path {
 		case "Chart.yaml":
-			if m.Chart.Name, m.Chart.Version, err = chartName(&File{name, f.Data}); err != nil {
+			if m.Chart.Name, m.Chart.Version, err = chartName(&File{Path: name, Data: f.Data}); err != nil {
 				return err
 			}
 		case "values.yaml":

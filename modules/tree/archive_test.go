@@ -78,7 +78,7 @@ func TestLockedChart(t *testing.T) {
 	if diff := cmp.Diff([]string{".helmignore", "Chart.yaml", "charts/sub/Chart.yaml", "charts/sub/crds/d.yaml", "lib/x.star", "templates/a.yaml", "templates/b.yaml", "values.yaml"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]File{{"web/crds/own.yaml", []byte("own")}, {"redis-1.3.0.tgz/crds/c.yaml", []byte("c")}}, m.CRDs); diff != "" {
+	if diff := cmp.Diff([]File{{Path: "web/crds/own.yaml", Data: []byte("own")}, {Path: "redis-1.3.0.tgz/crds/c.yaml", Data: []byte("c")}}, m.CRDs); diff != "" {
 		t.Error(diff)
 	}
 	if m.Chart.Name != "redis" || m.Chart.Digest == "" || m.Chart.Archive != m.Locked.Archive() || m.ChartValuesFile != "redis-1.3.0.tgz/values.yaml" {

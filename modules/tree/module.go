@@ -168,7 +168,7 @@ func (t *Tree) readChart(s *snapshot, m *Module) {
 			m.Err = errors.Join(m.Err, err)
 		}
 	} else {
-		made := File{"Chart.yaml", fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: %s\n", m.Name, m.Chart.Version)}
+		made := File{Path: "Chart.yaml", Data: fmt.Appendf(nil, "apiVersion: v2\nname: %s\nversion: %s\n", m.Name, m.Chart.Version)}
 		m.Chart.Files = append([]File{made}, m.Chart.Files...)
 	}
 	m.Chart.Digest = chartDigest(m.Chart.Files)
@@ -203,7 +203,7 @@ func isCRDFile(p string, isDir bool) bool {
 func files(s *snapshot, paths []string, prefix string) []File {
 	var out []File
 	for _, p := range paths {
-		out = append(out, File{strings.TrimPrefix(p, prefix), s.entries[p].data})
+		out = append(out, File{Path: strings.TrimPrefix(p, prefix), Data: s.entries[p].data})
 	}
 	return out
 }

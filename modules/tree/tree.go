@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -154,10 +155,7 @@ type Module struct {
 }
 
 // File is one file. Path is its path in the tree, or, in a [Chart], in the chart.
-type File struct {
-	Path string
-	Data []byte
-}
+type File = helm.File
 
 // Chart is a module's Helm chart.
 type Chart struct {

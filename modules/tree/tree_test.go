@@ -80,7 +80,7 @@ func TestFullModule(t *testing.T) {
 	got := []any{m.Name, *m.Weight, m.Dir, m.Key, m.ModuleFile, m.HookFiles, m.CRDs, string(m.ConfigSchema.Data), m.ValuesSchema.Path, m.Chart.Name + " " + m.Chart.Version, chart, m.Values, m.ValuesFile, m.Chart.ValuesFile}
 	want := []any{"ingress-nginx", 20, "020-ingress-nginx", "ingressNginx", "020-ingress-nginx/module.star",
 		[]string{"020-ingress-nginx/hooks/deep/a.star", "020-ingress-nginx/hooks/nodes.star"},
-		[]File{{"020-ingress-nginx/crds/crd.yaml", []byte("crd")}},
+		[]File{{Path: "020-ingress-nginx/crds/crd.yaml", Data: []byte("crd")}},
 		"config", "020-ingress-nginx/openapi/values.yaml", "nginx 1.2.3",
 		[]string{".helmignore", "Chart.yaml", "charts/sub/Chart.yaml", "charts/sub/crds/s.yaml", "files/conf.txt", "templates/_helpers.tpl", "templates/a.yaml", "values.schema.json", "values.yaml"},
 		map[string]any{"big": int64(9007199254740993), "half": 0.5, "list": []any{int64(1), map[string]any{"a": int64(2)}}},

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -19,7 +18,7 @@ func underWay(before map[release.Ref]*sim.Release, later []string) (out []string
 	for _, ref := range slices.SortedFunc(maps.Keys(before), compareRefs) {
 		r := before[ref]
 		switch {
-		case helmrelease.Status(r.Status).IsPending():
+		case helm.Status(r.Status).IsPending():
 			out = append(out, fmt.Sprintf("module %s: release %s/%s is under way: revision %d is %s; the plan says what is left to do now: plan again once it has ended", ref.Module, ref.Namespace, ref.Name, r.Revision, r.Status))
 		case slices.Contains(later, release.SecretOf(ref, r.Revision+1)):
 			out = append(out, fmt.Sprintf("module %s: release %s/%s is under way: revision %d has come since the plan began, and is not in it: plan again once it has ended", ref.Module, ref.Namespace, ref.Name, r.Revision+1))

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/releaseutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -270,12 +269,9 @@ func (w *World) Release(ctx context.Context, module string) (map[string]any, err
 // Objects are those of the manifest, as Helm reads it: of a key that is there twice the
 // last one counts.
 func (r *Release) Objects() ([]map[string]any, error) {
-	docs := releaseutil.SplitManifests(r.Manifest)
-	keys := slices.Collect(maps.Keys(docs))
-	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
 	var out []map[string]any
-	for _, key := range keys {
-		data, err := yaml.YAMLToJSON([]byte(docs[key] + "\n")) // a text at its end had one
+	for _, doc := range object.Documents(r.Manifest) {
+		data, err := yaml.YAMLToJSON([]byte(doc + "\n")) // a text at its end had one
 		if err != nil {
 			return nil, fmt.Errorf("the manifest of release %s: %w", r.Name, err)
 		}

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chartutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -146,8 +145,9 @@ func (w *World) Later() []string {
 }
 
 // Capabilities are what charts see of the API server as .Capabilities.
-func (w *World) Capabilities() (*chartutil.Capabilities, error) {
-	return release.CapabilitiesOf(w.capabilities())
+func (w *World) Capabilities() (*helm.Capabilities, error) {
+	caps, _, err := helm.CapabilitiesOf(w.capabilities())
+	return caps, err
 }
 
 // capabilities are what charts see of the API server: what the origin says, and what

@@ -1,4 +1,4 @@
-package release
+package helm
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 
 	"github.com/starling-operator/starling/runtime/message"
@@ -18,7 +17,7 @@ import (
 // renderValues is what a chart sees: values that fit its schema, capabilities, the release.
 // Helm's check of values fetches what a schema refers to, from the network or from files of
 // this machine: a schema that refers to anything outside of it is refused before.
-func renderValues(ch *chart.Chart, values map[string]any, o chartutil.ReleaseOptions, caps *chartutil.Capabilities) (chartutil.Values, error) {
+func renderValues(ch *Chart, values map[string]any, o Options, caps *Capabilities) (chartutil.Values, error) {
 	if err := checkReferences(ch); err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func forbidsGlobal(text []byte) bool {
 
 // checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with
 // nothing to be fetched.
-func checkReferences(ch *chart.Chart) error {
+func checkReferences(ch *Chart) error {
 	if len(ch.Schema) > 0 {
 		if err := compileClosed(ch.Schema); err != nil {
 			return fmt.Errorf("values.schema.json of chart %s: %w", ch.ChartFullPath(), err)
