@@ -9,18 +9,26 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/starling-operator/starling/e2e/proxy"
 	"github.com/starling-operator/starling/modules/status"
@@ -28,13 +36,17 @@ import (
 
 // mortal is a module with a workload, whose chart shows what a hook has seen, and what stands in the tree.
 var mortal = map[string]string{
-	"web/module.star": "module()\n",
+	"web/module.star": "module(adopt = True)\n",
 	"web/Chart.yaml":  "{apiVersion: v2, name: web, version: 0.1.0}\n",
 	"web/values.yaml": "text: none\ntree: \"0\"\n",
 	"web/templates/all.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: web}
 data: {text: {{ .Values.text | quote }}, tree: {{ .Values.tree | quote }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web-{{ if eq .Values.tree "helm" }}helm{{ else }}{{ mod (int .Values.tree) 2 }}{{ end }}, labels: {tree: web}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -54,8 +66,8 @@ hook(seen, on = [k8s.watch("v1", "ConfigMap", name = "inputs", namespaces = ["$N
 `,
 }
 
-// Row 6: of two processes the one that leads is killed at each write of an install, an upgrade, a new tree, a
-// take-over and an uninstall, before the write reaches the API server, or before its answer is here. The
+// Row 6: of two processes the one that leads is killed at each write of an install, an upgrade, a new tree (an object
+// of the one before goes), a take-over, a repair, an uninstall and an adoption from Helm, before the write reaches the API server, or before its answer is here. The
 // other one ends it, and the workload is never made anew. The short form kills at two writes of each.
 func TestKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
@@ -108,7 +120,8 @@ func (m *mortals) live(after bool) {
 		for _, part := range []struct {
 			name   string
 			change func()
-		}{{"install", m.install}, {"upgrade", m.upgrade}, {"new tree", m.reload}, {"take-over", m.takeOver}, {"uninstall", m.uninstall}} {
+		}{{"install", m.install}, {"upgrade", m.upgrade}, {"new tree", m.reload}, {"take-over", m.takeOver}, {"repair", m.repair}, {"uninstall", m.uninstall},
+			{"adoption", m.adopt}, {"end", m.uninstall}} {
 			before := int64(0)
 			if m.loops == 0 {
 				before = m.killer.KillAt(0, after, part.change)
@@ -195,6 +208,31 @@ func (m *mortals) takeOver() {
 	m.freeLease()
 }
 
+// repair has somebody edit the workload, and delete an object.
+func (m *mortals) repair() {
+	patch := []byte(`{"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "theirs:1"}]}}}}`)
+	_, err := m.cluster.Client.AppsV1().Deployments(m.ns).Patch(m.t.Context(), "web", types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	m.done(errors.Join(err, m.cluster.Client.CoreV1().ConfigMaps(m.ns).Delete(m.t.Context(), "web", metav1.DeleteOptions{})))
+}
+
+// adopt has Helm install the release, in another state, before its module is on.
+func (m *mortals) adopt() {
+	m.want = map[string]string{"text": strings.Join(slices.Collect(maps.Values(m.inputs)), ","), "tree": fmt.Sprint(m.loops + 1)}
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &m.cluster.Kubeconfig, &m.ns
+	install := action.NewInstall(&action.Configuration{RESTClientGetter: flags, KubeClient: kube.New(flags),
+		Releases: storage.Init(driver.NewSecrets(m.cluster.Client.CoreV1().Secrets(m.ns))), Log: func(string, ...any) {}})
+	install.ReleaseName, install.Namespace = "web", m.ns
+	ch, err := loader.LoadDir(filepath.Join(m.modules, "web"))
+	m.done(err)
+	_, err = install.RunWithContext(m.t.Context(), ch, map[string]any{"text": "of helm", "tree": "helm"})
+	m.done(err)
+	d, err := m.cluster.Client.AppsV1().Deployments(m.ns).Get(m.t.Context(), "web", metav1.GetOptions{})
+	m.done(err)
+	m.uid = d.UID
+	m.enable(true)
+}
+
 func (m *mortals) uninstall() {
 	m.want = nil
 	m.enable(false)
@@ -215,6 +253,26 @@ func (m *mortals) settled() error {
 		m.uid = d.UID
 	case m.uid != d.UID:
 		m.t.Fatal("the workload was made anew")
+	}
+	trees, err := m.cluster.Client.CoreV1().ConfigMaps(m.ns).List(m.t.Context(), metav1.ListOptions{LabelSelector: "tree=web"})
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, cm := range trees.Items {
+		left = append(left, cm.Name)
+	}
+	var should []string
+	if m.want != nil {
+		tree, err := strconv.Atoi(m.want["tree"])
+		m.done(err)
+		should = []string{fmt.Sprint("web-", tree%2)}
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "web:1" {
+			return fmt.Errorf("the workload has image %s", image)
+		}
+	}
+	if !slices.Equal(left, should) {
+		return fmt.Errorf("there are %q, want %q", left, should)
 	}
 	have, state := m.data("web"), status.ModuleReady
 	if m.want == nil {
