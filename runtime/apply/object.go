@@ -41,8 +41,8 @@ type Writer struct {
 }
 
 const (
-	// noVersion is the version of no object: an apply with it makes one, and meets a conflict where one is.
-	noVersion = "1"
+	// NoVersion is the version of no object: an apply with it makes one, and meets a conflict where one is.
+	NoVersion = "1"
 	// mostTries is how often an object is written that others change at the same time.
 	mostTries = 5
 )
@@ -50,12 +50,12 @@ const (
 // Create makes an object. One that is there is left alone, and is the error AlreadyExists.
 func (w Writer) Create(ctx context.Context, to dynamic.ResourceInterface, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	body := Desired(want)
-	body.SetResourceVersion(noVersion)
+	body.SetResourceVersion(NoVersion)
 	now, err := w.apply(ctx, to, body)
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: strings.ToLower(want.GetKind())}, want.GetName())
-	case cannotApply(err) || refusesVersion(err):
+	case cannotApply(err) || RefusesVersion(err):
 		return to.Create(ctx, Desired(want), metav1.CreateOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
 	}
 	return now, err
@@ -283,9 +283,9 @@ func cannotApply(err error) bool {
 		strings.Contains(status.Message, "typed patch object") || strings.Contains(status.Message, "duplicate entries for key")
 }
 
-// refusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage
+// RefusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage
 // that is not that of Kubernetes. They have no reason for that, only words.
-func refusesVersion(err error) bool {
+func RefusesVersion(err error) bool {
 	var api apierrors.APIStatus
 	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)
 }

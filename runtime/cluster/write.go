@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -142,7 +142,7 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 			return nil, notServed(w.Ref.APIVersion, w.Ref.Kind)
 		case reads && w.Unchanged == nil && try < maxTries && changedMeanwhile(err):
 			continue
-		case p.unseen() && !p.plain && refusesVersion(err):
+		case p.unseen() && !p.plain && apply.RefusesVersion(err):
 			p.plain = true // the next try reads what is there
 			continue
 		}
@@ -201,21 +201,8 @@ func changedMeanwhile(err error) bool {
 	return apierrors.IsConflict(err) && errors.As(err, &api) && conflictOwners(api.Status()) == ""
 }
 
-// noVersion is the version of no object: an apply with it makes an object, and meets a
-// conflict where one is.
-const noVersion = "1"
-
 // unseen says that the write makes the object, and changes none that is there.
 func (p *pending) unseen() bool { return p.ours != nil && p.live == nil && p.write.Unchanged == nil }
-
-// refusesVersion tells that an API server wants no version with an object that it makes: aggregated ones with
-// a storage that is not that of Kubernetes. They have no reason for that, only words.
-func refusesVersion(err error) bool {
-	var api apierrors.APIStatus
-	return errors.As(err, &api) && versionRefused.MatchString(api.Status().Message)
-}
-
-var versionRefused = regexp.MustCompile(`(?i)resourceversion.*(should|must) not be set`)
 
 // fence returns the state of the object for which the write holds: uid and
 // resourceVersion, "" for any.
@@ -227,7 +214,7 @@ func (p *pending) fence() (uid, version string) {
 		return u.UID, u.ResourceVersion
 	}
 	if p.unseen() && !p.plain {
-		return "", noVersion
+		return "", apply.NoVersion
 	}
 	checked := p.ours != nil || p.write.Guard != nil && len(p.write.Guard.Any) > 0 || p.write.Kind == effect.WritePatch
 	if p.live != nil && checked {
