@@ -27,7 +27,9 @@ import (
 // (docs/decisions/0097-charts-that-ask-are-rendered-again.md).
 
 var (
-	capabilitiesWord = []byte("Capabilities")
+	// capabilitiesWord is a whole word: allowedCapabilities, which PodSecurityPolicies of many charts have, asks nothing.
+	capabilitiesWord = regexp.MustCompile(`\bCapabilities\b`)
+	formerWord       = []byte("Capabilities")
 	// plainQuestion is a use of .Capabilities that asks one thing: the version, which is an input of all charts, that of
 	// Helm, or whether one name is served.
 	plainQuestion = regexp.MustCompile("\\.Capabilities\\.(?:KubeVersion\\b|HelmVersion\\b|APIVersions\\.Has\\s+(?:\"([^\"\\\\\n]+)\"|`([^`\n]+)`))")
@@ -35,7 +37,8 @@ var (
 
 // ask notes what a file asks.
 func (f *facts) ask(file []byte, has map[string]bool) {
-	mentions := strings.Count(string(file), string(capabilitiesWord))
+	mentions := len(capabilitiesWord.FindAllIndex(file, -1))
+	f.former = f.former || bytes.Count(file, formerWord) > mentions
 	if mentions == 0 {
 		return
 	}
@@ -52,7 +55,7 @@ func (f *facts) ask(file []byte, has map[string]bool) {
 // .Capabilities, or is packed.
 func AsksCapabilities(files []File) bool {
 	return slices.ContainsFunc(files, func(f File) bool {
-		return bytes.Contains(f.Data, capabilitiesWord) || strings.HasSuffix(f.Path, ".tgz")
+		return capabilitiesWord.Match(f.Data) || strings.HasSuffix(f.Path, ".tgz")
 	})
 }
 

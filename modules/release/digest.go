@@ -58,11 +58,11 @@ func inputsOf(t Target, f facts, caps *helm.Capabilities) (inputs, error) {
 		}
 		return sum(h)
 	}
-	if bytes.Contains(values, capabilitiesWord) { // tpl
+	if capabilitiesWord.Match(values) { // tpl
 		f.capabilities, f.all = true, true
 	}
 	former := f
-	former.all = f.capabilities
+	former.all = f.capabilities || f.former || bytes.Contains(values, formerWord)
 	return inputs{Digest: digest(f), Former: digest(former), asks: f}, nil
 }
 

@@ -86,6 +86,7 @@ func TestInputsDigestStays(t *testing.T) {
 		"labels":          {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"global": map[string]any{}}, Labels: map[string]string{"team": "a"}}, "bfa2c5fe9a0aab071b4dc73d05c384f3f088640bf043056a9bac91394a83"},
 		"asks":            {Target{Chart: chartOf("web", mentions), Values: map[string]any{"global": map[string]any{}}}, "451b65d7899f7741af78c6152d563a6f1b5ce55013d0c737f9763b3111b0"},
 		"values may ask":  {Target{Chart: chartOf("web", "a: b"), Values: map[string]any{"text": mentions, "global": map[string]any{}}}, "d03696f5231d857bd23ace428d9ecc377497788ed07697fc5e915e674ed3"},
+		"word ends so":    {Target{Chart: chartOf("web", "allowedCapabilities: []"), Values: map[string]any{"requiredDropCapabilities": []any{"ALL"}, "global": map[string]any{}}}, "1a1cc78546ad864c4e82a3a8d6f96f4daf813e66fb2adaa7b6147df8a362"},
 		"asks for a kind": {Target{Chart: chartOf("web", `{{ .Capabilities.APIVersions.Has "v1" }}`), Values: map[string]any{"global": map[string]any{}}}, "78f710c17bc2dcf1b12f1eb433716631d2d4477b4a6c78861834fbbcb17e"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +134,8 @@ func TestFacts(t *testing.T) {
 		{"asks for all", with(plain, "templates/_h.tpl", "{{ .Capabilities.APIVersions.Has \"a/v1\" }}{{ range .Capabilities.APIVersions }}{{end}}"),
 			facts{capabilities: true, all: true, has: "a/v1"}},
 		{"asks by a value", with(plain, "templates/_h.tpl", "{{ .Capabilities.APIVersions.Has .Values.a }}"), facts{capabilities: true, all: true}},
+		{"a word ends so", with(plain, "templates/psp.yaml", "allowedCapabilities: ['{{ .Capabilities.KubeVersion }}']"),
+			facts{capabilities: true, former: true}},
 		{"asks in a file", with(plain, "files/a.tpl", "{{ $.Release.IsInstall }}"), facts{branches: true}},
 		{"asks in a subchart", with(with(plain, sub+"Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0"),
 			sub+"templates/a.yaml", "{{ .Release.IsUpgrade }}"), facts{branches: true}},

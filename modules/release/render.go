@@ -28,6 +28,8 @@ type facts struct {
 	// for one by one, in lines.
 	capabilities, all bool
 	has               string
+	// former: earlier versions took the end of another word (allowedCapabilities) for a question.
+	former bool
 	// branches: a file asks whether this is an install or an upgrade; revision: which
 	// revision this is.
 	branches, revision bool
