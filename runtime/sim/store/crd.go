@@ -230,19 +230,20 @@ func (s *Store) establish(obj map[string]any) {
 			stored = append(slices.Clone(stored), v.Name)
 		}
 	}
-	conditions := []any{}
 	old, _ := nested(obj, "status", "conditions").([]any)
+	conditions := slices.Clone(old) // others have theirs: the approval of groups of k8s.io
 	for _, c := range []struct{ typ, reason, message string }{
 		{"NamesAccepted", "NoConflicts", "no conflicts found"},
 		{"Established", "InitialNamesAccepted", "the initial names have been accepted"},
 	} {
-		since := s.now()
-		for _, o := range old {
-			if m, ok := o.(map[string]any); ok && m["type"] == c.typ && m["status"] == "True" {
-				since, _ = m["lastTransitionTime"].(string)
-			}
+		since := any(s.now())
+		i := slices.IndexFunc(conditions, func(o any) bool { m, _ := o.(map[string]any); return m["type"] == c.typ })
+		if i < 0 {
+			i, conditions = len(conditions), append(conditions, nil)
+		} else if m, _ := conditions[i].(map[string]any); m["status"] == "True" {
+			since, _ = m["lastTransitionTime"].(string)
 		}
-		conditions = append(conditions, map[string]any{"type": c.typ, "status": "True", "reason": c.reason, "message": c.message, "lastTransitionTime": since})
+		conditions[i] = map[string]any{"type": c.typ, "status": "True", "reason": c.reason, "message": c.message, "lastTransitionTime": since}
 	}
 	obj["status"] = map[string]any{"acceptedNames": runtime.DeepCopyJSONValue(names), "conditions": conditions, "storedVersions": stored}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,6 +288,30 @@ func TestEvictionRespectsBudgets(t *testing.T) {
 	}
 	if _, err := f.Create(evict, nil, WriteOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("eviction of what is gone: %v", err)
+	}
+}
+
+// A definition keeps the conditions that other controllers give it, in their order, whoever writes it.
+func TestConditionsOfDefinitions(t *testing.T) {
+	f := setup(t, Options{})
+	crd := Target{GVR: crdGVR, Name: "things.example.com"}
+	if _, err := f.Patch(crd, types.ApplyPatchType, []byte(manyVersions), WriteOptions{Manager: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	crd.Subresource = "status"
+	before := f.patch(crd, `{"status":{"conditions":[{"type":"KubernetesAPIApprovalPolicyConformant","status":"True"},{"type":"NamesAccepted","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	crd.Subresource = ""
+	res, err := f.Patch(crd, types.ApplyPatchType, []byte(manyVersions), WriteOptions{Manager: "m"})
+	if err != nil || !reflect.DeepEqual(res.Object, before) {
+		t.Errorf("%v: %v, before: %v", err, res.Object, before)
+	}
+	var types []any
+	conditions, _ := nested(res.Object, "status", "conditions").([]any)
+	for _, c := range conditions {
+		types = append(types, nested(c.(map[string]any), "type"))
+	}
+	if want := []any{"KubernetesAPIApprovalPolicyConformant", "NamesAccepted", "Established"}; !slices.Equal(types, want) {
+		t.Errorf("conditions are %v, want %v", types, want)
 	}
 }
 
