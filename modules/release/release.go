@@ -107,6 +107,8 @@ type Manager struct {
 	ending sync.Map // module → its end
 	// claims are the objects that releases wait for, see [Manager.claim].
 	claims sync.Map // Ref → claims
+	// told are the fields left to other writers of a release of which repairs have told.
+	told sync.Map // text → nothing
 	// questions are those of charts about the API server, see [Manager.ask].
 	questions sync.Map // Ref → question
 	// followed is what charts have looked up, see [reconcile.follow].

@@ -156,6 +156,11 @@ func (r *reconcile) noteUnknown(s *life) error {
 	warnings := slices.Collect(maps.Keys(s.warned))
 	s.mu.Unlock()
 	unknown := append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
+	for _, text := range slices.Sorted(slices.Values(warnings)) {
+		if strings.Contains(text, changedByPolicy) {
+			unknown = append(unknown, text)
+		}
+	}
 	if len(unknown) == 0 {
 		return nil
 	}

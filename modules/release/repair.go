@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +47,8 @@ type Repair struct {
 	// Edits are the fields of Written that others had changed, by object. One that was gone, or whose API
 	// server does not say who has written what, has none.
 	Edits map[Key][]owned.Edit
+	// Left are fields that stay as other writers of the release have left them, each once for this process.
+	Left map[Key][]owned.Edit
 	// Failed are the objects that could not be put right, nil if the error is about more than single objects.
 	Failed []Key
 	// Objects has Seen for the objects that were looked at. Digest is "" when these were not all.
@@ -127,7 +129,21 @@ func (r *repair) run() error {
 	if err := r.m.limitList(r.target(), all); err != nil {
 		return err
 	}
-	found, err := r.each(r.chosen(all))
+	list := r.chosen(all)
+	found := r.each(list)
+	if slices.ContainsFunc(found, func(o outcomeOf) bool { return o.unserved }) { // it may be served in another version
+		r.m.ResetDiscovery()
+		if all, unserved, err = r.m.storedObjects(r.t.Ref, rel.Manifest); err != nil {
+			return err
+		}
+		for _, s := range r.chosen(all) {
+			i := slices.IndexFunc(list, func(was stored) bool { return identityOfKey(was.key) == identityOfKey(s.key) })
+			if i >= 0 && found[i].unserved && s.moved {
+				list[i], found[i] = s, r.one(s, false)
+			}
+		}
+	}
+	err = r.failed(list, found)
 	for _, o := range unserved {
 		if err == nil {
 			err = errUnserved(o)
@@ -179,25 +195,19 @@ func identityOfKey(k Key) string {
 
 // each repairs objects, those of one kind side by side, in Helm's order of kinds. Each is tried,
 // whatever comes of the others.
-func (r *repair) each(list []stored) ([]outcomeOf, error) {
-	atOnce := repairsSideBySide
-	if r.m.o.Lifeless {
-		atOnce = 1 // the same requests each time
-	}
+func (r *repair) each(list []stored) []outcomeOf {
 	out := make([]outcomeOf, len(list))
-	slots := make(chan struct{}, atOnce)
-	var group sync.WaitGroup
-	for i, s := range list {
-		if i > 0 && s.key.Kind != list[i-1].key.Kind {
-			group.Wait()
-		}
-		slots <- struct{}{}
-		group.Go(func() {
-			out[i] = r.one(s, r.gone[s.key])
-			<-slots
-		})
-	}
-	group.Wait()
+	order := r.m.order(false)
+	order.Width = min(order.Width, repairsSideBySide)
+	_, _ = order.Each(len(list), func(i int) string { return list[i].key.Kind }, func(i int) error {
+		out[i] = r.one(list[i], r.gone[list[i].key])
+		return nil
+	})
+	return out
+}
+
+// failed is the error of a repair of objects.
+func (r *repair) failed(list []stored, out []outcomeOf) error {
 	failed := 0
 	var first error
 	for i, o := range out {
@@ -213,16 +223,16 @@ func (r *repair) each(list []stored) ([]outcomeOf, error) {
 	}
 	switch {
 	case r.ctx.Err() != nil:
-		return out, context.Cause(r.ctx)
+		return context.Cause(r.ctx)
 	case failed > 1:
-		return out, fmt.Errorf("%w, and %d more", first, failed-1)
+		return fmt.Errorf("%w, and %d more", first, failed-1)
 	}
-	return out, first
+	return first
 }
 
 // conclude says what was found and done.
 func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
-	r.out.Objects.Of, r.out.Edits = uid, map[Key][]owned.Edit{}
+	r.out.Objects.Of, r.out.Edits, r.out.Left = uid, map[Key][]owned.Edit{}, map[Key][]owned.Edit{}
 	var names []Object
 	for _, s := range all {
 		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); !ignored {
@@ -242,6 +252,9 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 		}
 		if o.seen != nil {
 			r.out.Objects.Seen = append(r.out.Objects.Seen, *o.seen)
+		}
+		if len(o.left) > 0 {
+			r.out.Left[o.key] = o.left
 		}
 		if o.written {
 			r.out.Written = append(r.out.Written, o.key)

@@ -55,6 +55,7 @@ type outcomeOf struct {
 	seen    *Object // nil: it is not there, and need not be
 	written bool
 	edits   []owned.Edit
+	left    []owned.Edit
 	waits   string
 	// unserved: the kind is gone, with all its objects.
 	unserved bool
@@ -64,6 +65,9 @@ type outcomeOf struct {
 // one repairs an object. It does not look at one that is gone.
 func (r *repair) one(s stored, gone bool) outcomeOf {
 	out := outcomeOf{key: s.key}
+	if s.moved {
+		s.obj.SetAPIVersion(s.key.APIVersion)
+	}
 	paths, _ := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
 	client := r.m.dynamic.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
 	var live *unstructured.Unstructured
@@ -77,7 +81,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		if runsOnce(s.obj) || r.t.Only == nil && s.obj.GroupVersionKind().GroupKind() == jobKind {
 			return out
 		}
-		live, err = r.writer().Create(r.ctx, client, s.obj)
+		live, err = r.writer(s).Create(r.ctx, client, s.obj)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
@@ -98,9 +102,12 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		was := live
 		if by := r.t.Ref.holderOf(live); by != "" {
 			err = fmt.Errorf("it belongs to %s now: delete or rename one of the two", by)
-		} else if live, out.written, err = r.restore(client, s, live, paths); out.written {
+		} else if live, out.written, err = r.restore(client, s, live, paths, &out); out.written {
 			out.edits = owned.Edits(was, live, FieldManager)
 		}
+	}
+	if err != nil && s.moved {
+		err = fmt.Errorf("%w; the version of the chart is served no more: write apiVersion: %s", err, s.key.APIVersion)
 	}
 	if err != nil {
 		out.err = err
@@ -126,15 +133,18 @@ func (r *repair) look(client dynamic.ResourceInterface, key Key) (*unstructured.
 	return client.Get(r.ctx, key.Name, metav1.GetOptions{})
 }
 
-func (r *repair) writer() apply.Writer {
+// writer writes an object of a version that is served no more as one of another version, if that one has all of its
+// fields.
+func (r *repair) writer(s stored) apply.Writer {
 	w := r.m.writer(nil)
-	w.DryRun = r.t.Report
+	w.DryRun, w.Strict = r.t.Report, s.moved
 	return w
 }
 
 // restore gives an object that is there its values, and says whether they were others. It
 // returns the object as it is then.
-func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path) (*unstructured.Unstructured, bool, error) {
+func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path, out *outcomeOf) (
+	*unstructured.Unstructured, bool, error) {
 	if r.t.Report && live.GetLabels()[effect.ReleasedByLabel] != r.m.o.Instance {
 		var err error
 		if live, err = r.relabel(client, s); err != nil {
@@ -143,12 +153,21 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 	}
 	fields := live.GetManagedFields()
 	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
-	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager, r.ran)...)
+	left := owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager, r.ran)
+	paths = append(paths, owned.Paths(left)...)
 	o := yielding(s.obj.Object, s.obj, live, paths)
 	o.Was = o.Want
-	now, err := r.writer().Apply(r.ctx, client, o)
+	now, err := r.writer(s).Apply(r.ctx, client, o)
 	if err != nil {
 		return nil, false, err
+	}
+	for _, e := range left {
+		if s.ignored(r.t.Ignore, e.Path) {
+			continue
+		}
+		if _, told := r.m.told.LoadOrStore(fmt.Sprint(r.t.Ref, s.key, e.Path, e.By), nil); !told {
+			out.left = append(out.left, e)
+		}
 	}
 	return now, !sameValues(live, now), nil
 }

@@ -173,6 +173,7 @@ func (l *life) write(p revisionPlan, found []placed) error {
 		if err != nil {
 			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
 		}
+		l.policies(s, now[i])
 		return nil
 	})
 	l.seen = []Object{}
@@ -184,6 +185,24 @@ func (l *life) write(p revisionPlan, found []placed) error {
 		}
 	}
 	return err
+}
+
+// ignored says whether a field is left to others.
+func (s stored) ignored(list []owned.Ignore, field owned.Path) bool {
+	return slices.ContainsFunc(list, func(i owned.Ignore) bool { return i.Names(s.key.APIVersion, s.key.Kind, s.key.Name, field) })
+}
+
+// changedByPolicy is how we tell of a field that is not as it was written.
+const changedByPolicy = " is not as the chart has it: a policy or webhook of the cluster changes what is written"
+
+// policies warns of fields of an object that something in the cluster changes as they are written.
+func (l *life) policies(s stored, now *unstructured.Unstructured) {
+	for _, path := range owned.Refused(s.obj.Object, now, FieldManager) {
+		if !s.ignored(l.target.Ignore, path) {
+			line := s.key.Kind + "/" + s.key.Name + " " + path.String()
+			l.warn(fmt.Sprintf("%s: %s%s; to leave it so: module(ignore = [%q])", s, path, changedByPolicy, line))
+		}
+	}
 }
 
 // standing are the objects that are as the revision before has left them. Where fields of that one were dropped, or
@@ -233,7 +252,7 @@ func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstruct
 	}
 	fields = live.GetManagedFields()
 	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(fields, s.obj.Object, said...)...)
-	paths = append(paths, owned.ByRelease(live.Object, s.obj.Object, fields, w.Manager, nil)...)
+	paths = append(paths, owned.Paths(owned.ByRelease(live.Object, s.obj.Object, fields, w.Manager, nil))...)
 	return w.Apply(l.ctx, to, yielding(before, s.obj, live, paths))
 }
 

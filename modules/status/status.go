@@ -120,6 +120,9 @@ type Module struct {
 	// Drifted are the objects of the release that somebody has changed, and that are not put right
 	// yet, or that somebody changes again and again.
 	Drifted []Drifted `json:"drifted,omitempty"`
+	// Unseen says of which objects of the release nobody knows whether others have changed them, and why; Problems have
+	// it, too.
+	Unseen []string `json:"unseen,omitempty"`
 	// LastError is the error of the last try; empty after a success.
 	LastError string `json:"lastError,omitempty"`
 	// NextTry is when a failed step is tried again.

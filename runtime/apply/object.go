@@ -34,6 +34,8 @@ type Writer struct {
 	Before []string
 	// Wrote says of other managers that what they own of an object was written for this one; nil: of none.
 	Wrote func(e metav1.ManagedFieldsEntry) bool
+	// Strict refuses an object with fields that its kind does not have.
+	Strict bool
 	// DryRun has the API server answer and keep nothing.
 	DryRun bool
 	// Warn takes warnings as the API server words them; nil: nobody does.
@@ -55,7 +57,7 @@ func (w Writer) Create(ctx context.Context, to dynamic.ResourceInterface, want *
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: strings.ToLower(want.GetKind())}, want.GetName())
-	case cannotApply(err) || RefusesVersion(err):
+	case !w.Strict && (cannotApply(err) || RefusesVersion(err)):
 		return to.Create(ctx, Desired(want), metav1.CreateOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
 	}
 	return now, err
@@ -83,6 +85,7 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 	want.SetUID(live.GetUID()) // no other object that has taken its name since
 	now, err := w.apply(ctx, to, want)
 	switch {
+	case w.Strict:
 	case cannotApply(err):
 		if whole, failed := w.replace(ctx, to, o.Whole, live); failed == nil {
 			return whole, nil
@@ -241,15 +244,18 @@ func (w Writer) claims(live *unstructured.Unstructured) []byte {
 
 // apply sends an object, without the fields that its kind does not have.
 func (w Writer) apply(ctx context.Context, to dynamic.ResourceInterface, body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	force := true
+	force, unknown := true, ""
+	if w.Strict {
+		unknown = metav1.FieldValidationStrict
+	}
 	for try := 1; ; try++ {
 		data, err := body.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		now, err := to.Patch(ctx, body.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: w.Manager, Force: &force, DryRun: w.dryRun()})
+		now, err := to.Patch(ctx, body.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: w.Manager, Force: &force, DryRun: w.dryRun(), FieldValidation: unknown})
 		paths := undeclared(err)
-		if len(paths) == 0 || try == mostTries {
+		if len(paths) == 0 || try == mostTries || w.Strict {
 			return now, err
 		}
 		for _, p := range paths {

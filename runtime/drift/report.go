@@ -2,9 +2,13 @@ package drift
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -30,10 +34,16 @@ func (t *Tracker) learn(r *tracked) {
 	if r.exact || r.verify {
 		return
 	}
+	shown := true
 	for at := range r.scopes {
-		if !at.kind.shows(at.namespace) {
+		if why := at.kind.failed; apierrors.IsForbidden(why) || apierrors.IsMethodNotSupported(why) {
+			r.verify = true // no watch will tell
 			return
 		}
+		shown = shown && at.kind.shows(at.namespace)
+	}
+	if !shown {
+		return
 	}
 	var found []release.Object
 	for o := range r.objects {
@@ -57,14 +67,26 @@ func (t *Tracker) learn(r *tracked) {
 	}
 }
 
-// blind says why some object of a release is not watched, or "".
+// blind says which objects of a release are not watched, and why; "": all are.
 func (r *tracked) blind() string {
+	var out []string
+	told := map[*kind]bool{}
 	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		if at.kind.failed != "" {
-			return at.kind.failed
+		if at.kind.failed == nil || told[at.kind] {
+			continue
 		}
+		told[at.kind] = true
+		n := 0
+		for o := range r.objects {
+			n += one(o.expected && o.kind == at.kind)
+		}
+		what := fmt.Sprintf("%d of kind %s", n, at.kind.kind)
+		if n == 0 { // nobody has counted them yet
+			what = "those of kind " + at.kind.kind
+		}
+		out = append(out, what+": "+at.kind.failed.Error())
 	}
-	return ""
+	return strings.Join(out, "; ")
 }
 
 // Drift is what differs of a module's releases now.

@@ -281,7 +281,7 @@ func TestWatches(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	w.Tracker.Failed(w.id(), fmt.Errorf("gone away"))
-	if d := w.Drift("web"); d.Blind != "gone away" {
+	if d := w.Drift("web"); d.Blind != "1 of kind Deployment: gone away" {
 		t.Errorf("%+v", d)
 	}
 	before := w.id()
@@ -292,7 +292,7 @@ func TestWatches(t *testing.T) {
 	}
 	w.Synced(w.watches[1].ID, nil, nil)
 	w.Tracker.Failed(w.id(), forbidden)
-	if d := w.Drift("web"); d.Blind != forbidden.Error() || w.id() == before {
+	if d := w.Drift("web"); d.Blind != "1 of kind Deployment: "+forbidden.Error() || w.id() == before {
 		t.Errorf("%+v", d)
 	}
 	w.Forget(web)
@@ -302,6 +302,23 @@ func TestWatches(t *testing.T) {
 	if n := len(w.watches) + len(w.modules) + len(w.releases) + len(w.kinds) + len(w.byID); n > 0 {
 		t.Errorf("%d things stay: %v %v %v", n, w.modules, w.releases, w.kinds)
 	}
+}
+
+// Objects of a kind that may not be watched are looked at once.
+func TestKindsThatMayNotBeWatched(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", nil)
+	w := newWorld(t)
+	noted := all(left("a", 10, 1), left("b", 10, 1))
+	seen := noted.Seen
+	noted.Seen = nil
+	w.Expect(web, noted)
+	w.Tracker.Failed(w.id(), fmt.Errorf("gone away"))
+	w.want(true, "those of kind Deployment: gone away")
+	w.Tracker.Failed(w.id(), forbidden)
+	w.want(true, "verify", "those of kind Deployment: "+forbidden.Error())
+	noted.Seen = seen
+	w.Repaired(web, Repair{Objects: noted, Ended: true})
+	w.want(true, "2 of kind Deployment: "+forbidden.Error())
 }
 
 // Objects that go before a watch has shown them are missed by its next list.

@@ -41,7 +41,7 @@ type kind struct {
 	covers map[string]bool
 	synced bool
 	until  watch.Positions // how far it had come when it was synced last
-	failed string          // why the watch does not work
+	failed error           // why the watch does not work
 }
 
 // use notes in which scopes a release has objects, in the place of those before.
@@ -105,7 +105,7 @@ func (t *Tracker) begin(k *kind) {
 		t.stop(k.id)
 	}
 	t.started++
-	k.id, k.synced, k.until, k.failed = fmt.Sprintf("%s%s %s %d", prefix, k.apiVersion, k.kind, t.started), false, nil, ""
+	k.id, k.synced, k.until, k.failed = fmt.Sprintf("%s%s %s %d", prefix, k.apiVersion, k.kind, t.started), false, nil, nil
 	k.covers = map[string]bool{}
 	for namespace := range k.uses {
 		k.covers[namespace] = true
@@ -158,7 +158,7 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 
 // shows says that the watch shows what is in a namespace.
 func (k *kind) shows(namespace string) bool {
-	return k.synced && k.failed == "" && (k.all || k.covers[namespace])
+	return k.synced && k.failed == nil && (k.all || k.covers[namespace])
 }
 
 func (k *kind) coversAll() bool {
@@ -263,10 +263,8 @@ func (t *Tracker) Failed(id string, err error) {
 		t.begin(k)
 		return
 	}
-	k.failed = ""
-	if err != nil {
-		k.failed = err.Error()
-	}
+	k.failed = err
+	t.learnAll(k)
 	for r := range k.releases {
 		t.tell(r)
 	}

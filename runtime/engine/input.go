@@ -258,6 +258,8 @@ type Repaired struct {
 	// others had changed, as far as that is known.
 	Written []effect.Ref
 	Changes []Change
+	// Left are fields that stay as other writers of the release have left them, and of which nobody was told yet.
+	Left []Change
 	// Lost says that Helm knows of no such release any more.
 	Lost bool
 	// Waits says what has to end before the rest can be put right, or "".

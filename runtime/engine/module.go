@@ -61,14 +61,15 @@ type module struct {
 	eval        evaluation
 	pass        *releases.Pass
 	repairs     *repairs.Repairs
-	findings    [2][]string    // for people, of the objects of its release: untouched, and unknown
+	findings    [3][]string    // for people, of the objects of its release: untouched, unknown, and unseen
 	store       *persist.Store // what is kept of it
 }
 
 // Findings of a module.
 const (
-	untouched = iota // objects that are not watched, or that are going
+	untouched = iota // objects that are going
 	unknown          // fields that the API server has dropped
+	unseen           // objects that are not watched
 )
 
 // adopt takes a generation over, with what earlier processes kept.
@@ -389,5 +390,5 @@ func (e *Engine) problems(m *module) []string {
 	if why := m.repairs.Err(); why != "" {
 		out = append(out, "repair: "+strings.ReplaceAll(why, "\n", "; "))
 	}
-	return slices.Concat(out, m.findings[unknown], m.findings[untouched])
+	return slices.Concat(out, m.findings[unknown], m.findings[untouched], m.findings[unseen])
 }

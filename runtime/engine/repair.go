@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -30,7 +31,7 @@ func (e *Engine) drifted(in Drift) {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
 	}
 	m.repairs.Found(in.Objects, in.Verify)
-	m.findings[untouched] = in.untouched()
+	m.findings[untouched], m.findings[unseen] = in.untouched(), in.unseen()
 	e.touch(m)
 }
 
@@ -43,6 +44,11 @@ func (d Drift) untouched() (out []string) {
 		}
 		out = append(out, text)
 	}
+	return out
+}
+
+// unseen says for people of which objects nobody sees whether others change them.
+func (d Drift) unseen() (out []string) {
 	if d.Blind != "" {
 		out = append(out, "changes of others are not seen: "+d.Blind)
 	}
@@ -108,6 +114,9 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	if asked != nil && !in.Lost {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
+	for _, c := range in.Left {
+		e.do(Note{Level: builtins.LevelInfo, Module: m.name, Event: "LeftToOthers", Message: left(c)})
+	}
 	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Tried: asked, Failed: in.Failed, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, e.now, e.opts.Jitter)
 	m.repairs.Ignore(e.ignored(m)) // it may be another list than that of the repair
 	var contests []contest
@@ -119,6 +128,16 @@ func (e *Engine) repaired(a asked, in Repaired) {
 	if len(contests) > 0 {
 		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + ". " + leaveIt(contests)})
 	}
+}
+
+// left says for people that fields stay as another writer of the release has left them.
+func left(c Change) string {
+	var lines []string
+	for _, e := range c.Edits[:min(len(c.Edits), mostIgnores)] {
+		lines = append(lines, fmt.Sprintf("%q", c.Kind+"/"+c.Name+" "+e.Path.String()))
+	}
+	return fmt.Sprintf("%s stays in %s as %s has written it: a hook of its chart, or who fills in certificates. Say so with module(ignore = [%s])",
+		c.Ref, c.Edits[0].Path, cmp.Or(c.Edits[0].By, "somebody"), strings.Join(lines, ", "))
 }
 
 // changesOf are the changes of all objects that a repair has looked at. Where no field is known, the other manager

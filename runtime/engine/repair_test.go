@@ -234,6 +234,27 @@ func TestAContestedObjectIsTold(t *testing.T) {
 	}
 }
 
+// A field that stays as another writer of the release has left it is told, with the line that says so.
+func TestAFieldThatIsLeftIsTold(t *testing.T) {
+	w := newWorld(t, mod("web", isOn()))
+	var told []Note
+	w.told = func(a Action) {
+		if n, is := a.(Note); is && n.Event != "" {
+			told = append(told, n)
+		}
+	}
+	w.start()
+	w.repair = func(Repair) Repaired {
+		w.queue = append(w.queue, w.e.Handle(w.now, drifts())...)
+		return Repaired{Left: []Change{{Ref: deployment.Ref, Edits: []owned.Edit{{Path: owned.Path{{Field: "spec"}, {Field: "caBundle"}}, By: "injector"}}}}}
+	}
+	w.in(drifts(deployment))
+	want := `Deployment shop/web stays in spec.caBundle as injector has written it: a hook of its chart, or who fills in certificates. Say so with module(ignore = ["Deployment/web spec.caBundle"])`
+	if len(told) != 1 || told[0].Event != "LeftToOthers" || told[0].Message != want {
+		t.Errorf("told %+v", told)
+	}
+}
+
 // The field that is fought over is named, with its last writer. A contest is over once the field is ignored, by the
 // module or by drift = "ignore" of the user.
 func TestIgnoreEndsAContest(t *testing.T) {

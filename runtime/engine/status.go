@@ -206,7 +206,10 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
 	out.NextTry = future(m.pass.RetryAt(), e.now)
-	out.Drifted = e.driftStatus(m)
+	out.Drifted, out.Unseen = e.driftStatus(m), m.findings[unseen]
+	if why := m.repairs.Unsure(); why != "" {
+		out.Unseen = append(slices.Clip(out.Unseen), why)
+	}
 	return out
 }
 

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -101,14 +104,13 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 			err = x.o.Releases.NoteObjects(ctx, ref, now)
 		}
 	}
-	var changes []engine.Change
-	failed := result.Failed
-	for _, key := range result.Written {
-		if edits := result.Edits[key]; len(edits) > 0 {
-			changes = append(changes, engine.Change{Ref: key, Edits: edits})
-		}
+	if a.Drift == builtins.DriftReport {
+		result.Edits = nil
 	}
-	return engine.Repaired{Op: a.Op, Err: err, Failed: failed, Lost: result.Lost, Waits: result.Waits, Written: result.Written, Changes: changes}
+	return engine.Repaired{
+		Op: a.Op, Err: err, Failed: result.Failed, Lost: result.Lost, Waits: result.Waits, Written: result.Written,
+		Changes: changesOf(result.Edits), Left: changesOf(result.Left),
+	}
 }
 
 // Uninstall takes a release away, or gives it back. Done is false when there was none.
@@ -119,4 +121,12 @@ func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool
 		return x.o.Releases.GiveBack(ctx, release.Ref(a.Ref), timeout)
 	}
 	return x.o.Releases.Uninstall(ctx, release.Ref(a.Ref), timeout)
+}
+
+// changesOf are edits of objects, in their order.
+func changesOf(edits map[release.Key][]owned.Edit) (out []engine.Change) {
+	for _, key := range slices.SortedFunc(maps.Keys(edits), effect.Ref.Compare) {
+		out = append(out, engine.Change{Ref: key, Edits: edits[key]})
+	}
+	return out
 }

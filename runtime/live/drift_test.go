@@ -192,9 +192,12 @@ func TestDriftThatMayNotBeWatched(t *testing.T) {
 			if err != nil || len(st.Modules) != 1 {
 				t.Fatalf("%v: %+v", err, st.Modules)
 			}
+			if m := st.Modules[0]; !slices.Equal(m.Unseen, m.Problems) {
+				t.Errorf("unseen: %q", m.Unseen)
+			}
 			return st.Modules[0].Problems
 		}
-		if p := problems(); len(p) != 1 || !strings.Contains(p[0], "changes of others are not seen: cannot list Service in namespace shop") {
+		if p := problems(); len(p) != 1 || !strings.Contains(p[0], "changes of others are not seen: 1 of kind Service: cannot list Service in namespace shop") {
 			t.Errorf("problems: %q", p)
 		}
 		f.store.ClearFaults()

@@ -128,10 +128,16 @@ func released(m status.Module, r *Release) metav1.Condition {
 const changedByOthers = "Drifted"
 
 // drifted says whether others have changed objects of the release that are not put right. One that
-// somebody changes again and again goes before.
+// somebody changes again and again goes before. Where nobody sees some of them, it is not known.
 func drifted(m status.Module) metav1.Condition {
-	if len(m.Drifted) == 0 {
+	unseen := strings.Join(m.Unseen, "; ")
+	if len(m.Drifted) == 0 && unseen == "" {
 		return condition("Drifted", false, "AsReleased", "")
+	}
+	if len(m.Drifted) == 0 {
+		out := condition("Drifted", false, "NotSeen", unseen)
+		out.Status = metav1.ConditionUnknown
+		return out
 	}
 	first, reason := m.Drifted[0], changedByOthers
 	if i := slices.IndexFunc(m.Drifted, func(d status.Drifted) bool { return d.Contested }); i >= 0 {
@@ -153,6 +159,9 @@ func drifted(m status.Module) metav1.Condition {
 	}
 	if first.Remedy != "" {
 		text += ". " + first.Remedy
+	}
+	if unseen != "" {
+		text += "; " + unseen
 	}
 	return condition("Drifted", true, reason, text)
 }

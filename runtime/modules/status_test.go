@@ -41,6 +41,9 @@ func TestConditions(t *testing.T) {
 	edited, contested := web(status.ModuleReady, 2), web(status.ModuleReady, 2)
 	edited.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", Missing: true}}
 	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web"}, {Object: "Service apps/web", By: []string{"kubectl-edit"}, Contested: true}}
+	unseen, both := web(status.ModuleReady, 2), edited
+	unseen.Module.Unseen = []string{"2 of kind Job: no role"}
+	both.Module.Unseen = unseen.Module.Unseen
 	off := web(status.ModuleOff, -1)
 	off.Module.Enabled = false
 	for name, tt := range map[string]struct {
@@ -54,6 +57,8 @@ func TestConditions(t *testing.T) {
 		"a hook fails":  {failing, []string{"Ready=True", "HooksHealthy=False/Failing"}},
 		"drifted":       {edited, []string{"Ready=True", "Drifted=True/Drifted", "Reconciling=False"}},
 		"contested":     {contested, []string{"Ready=True", "Drifted=True/Contested"}},
+		"not seen":      {unseen, []string{"Ready=True", "Drifted=Unknown/NotSeen"}},
+		"not all seen":  {both, []string{"Ready=True", "Drifted=True/Drifted"}},
 		"failed":        {failed, []string{"Ready=False/Failed", "ValuesValid=False/Invalid", "Released=False/Failed", "Reconciling=True/Retrying", "Stalled=False"}},
 		"broken":        {web(status.ModuleBroken, -1), []string{"Ready=False/Broken", "Reconciling=False", "Stalled=True"}},
 		"off":           {off, []string{"Ready=False/Off", "Enabled=False/Off", "Released=False/NotInstalled", "Reconciling=False", "Stalled=False"}},

@@ -125,7 +125,7 @@ func drift(obj map[string]any, found store.Merged, ignore []owned.Path, ran []ow
 	}
 	fields := (&unstructured.Unstructured{Object: found.Live}).GetManagedFields()
 	out.ChangedBy = owned.Takers(fields, release.FieldManager)
-	left := append(owned.ByRelease(found.Live, obj, fields, release.FieldManager, ran), ignore...)
+	left := append(owned.Paths(owned.ByRelease(found.Live, obj, fields, release.FieldManager, ran)), ignore...)
 	owned.Keep(found.After, found.Before, append(owned.HandedOver(fields), left...))
 	d := drifts{known: found.Known, owned: ownership(found.Live)}
 	d.maps(nil, d.owned, found.After, found.Before)

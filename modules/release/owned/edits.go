@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -58,6 +60,32 @@ func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) 
 		return nil
 	}
 	return edits
+}
+
+// Refused are fields of which manager was to give an object another value than now, as it answers, has: something in
+// the cluster changes what is written. An amount in other words is the same.
+func Refused(want map[string]any, now *unstructured.Unstructured, manager string) (paths []Path) {
+	for _, e := range now.GetManagedFields() {
+		set := setOf(&e)
+		if set == nil || e.Manager != manager || e.Subresource != "" {
+			continue
+		}
+		set.Leaves().Iterate(func(at fieldpath.Path) {
+			plain := func(v any) string { return strings.Join(strings.Fields(textOf(v)), "") } // of base64 no space is kept
+			v, has := plain(valueAt(want, at)), plain(valueAt(now.Object, at))
+			switch valueAt(want, at).(type) {
+			case string, bool, int64, float64:
+			default:
+				return
+			}
+			wanted, err := resource.ParseQuantity(v)
+			is, failed := resource.ParseQuantity(has)
+			if v != has && v != "" && valueAt(now.Object, at) != nil && (err != nil || failed != nil || wanted.Cmp(is) != 0) {
+				paths = append(paths, pathOf(at))
+			}
+		})
+	}
+	return paths
 }
 
 // lastWriter is the manager that owns a path, or something below it, and has written last.

@@ -3,6 +3,7 @@ package owned
 import (
 	"encoding/base64"
 	"encoding/pem"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +22,10 @@ func within(spans []Span, at *metav1.Time) bool {
 	return false
 }
 
-// ByRelease are fields to which a manifest gives a value, and which belong to other writers of the release: all that
-// somebody wrote while hooks of the release ran, and a caBundle, whoever wrote it, if the manifest's holds no
-// certificate.
-func ByRelease(live, want map[string]any, fields []metav1.ManagedFieldsEntry, manager string, ran []Span) (paths []Path) {
+// ByRelease are fields to which a manifest gives another value than they have, and which belong to other writers of
+// the release: all that somebody wrote while hooks of the release ran, and a caBundle, whoever wrote it, if the
+// manifest's holds no certificate.
+func ByRelease(live, want map[string]any, fields []metav1.ManagedFieldsEntry, manager string, ran []Span) (left []Edit) {
 	for i := range fields {
 		e := &fields[i]
 		set := setOf(e)
@@ -33,11 +34,19 @@ func ByRelease(live, want map[string]any, fields []metav1.ManagedFieldsEntry, ma
 		}
 		during := within(ran, e.Time)
 		set.Leaves().Iterate(func(at fieldpath.Path) {
-			v := valueAt(want, at)
-			if v != nil && valueAt(live, at) != nil && (during || isBundle(at) && !isCertificate(v)) {
-				paths = append(paths, pathOf(at))
+			v, has := valueAt(want, at), valueAt(live, at)
+			if v != nil && has != nil && !reflect.DeepEqual(v, has) && (during || isBundle(at) && !isCertificate(v)) {
+				left = append(left, Edit{pathOf(at), e.Manager})
 			}
 		})
+	}
+	return left
+}
+
+// Paths are those of edits.
+func Paths(edits []Edit) (paths []Path) {
+	for _, e := range edits {
+		paths = append(paths, e.Path)
 	}
 	return paths
 }
@@ -47,12 +56,12 @@ func isBundle(at fieldpath.Path) bool {
 	return last != nil && *last == "caBundle"
 }
 
-// isCertificate says whether a value holds certificates in base64.
+// isCertificate says whether a value holds certificates, in base64 or as they are.
 func isCertificate(v any) bool {
 	text, _ := v.(string)
 	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return true // not ours to judge
+	if err != nil { // a kind that takes a text
+		data = []byte(text)
 	}
 	block, _ := pem.Decode(data)
 	return block != nil

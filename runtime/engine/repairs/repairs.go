@@ -76,6 +76,14 @@ func (r *Repairs) Err() string {
 	return cmp.Or(text, r.waits)
 }
 
+// Unsure says why nobody knows which objects differ: a look at all of them has failed; "" when it is known.
+func (r *Repairs) Unsure() string {
+	if !r.verify {
+		return ""
+	}
+	return r.tries[all].Err
+}
+
 // due is when an object is put right.
 func (r *Repairs) due(k effect.Ref) time.Time {
 	at, until := r.tries[k].At, r.rounds.Until(k, r.backoff)

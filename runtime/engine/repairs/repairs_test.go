@@ -293,3 +293,18 @@ func TestAContestOverWhatIsIgnoredIsOver(t *testing.T) {
 		t.Errorf("rounds: %v", r.rounds)
 	}
 }
+
+// While a look at all objects has failed, nobody knows which differ.
+func TestALookThatFails(t *testing.T) {
+	r := fresh()
+	r.Found(nil, true)
+	for _, err := range []error{errors.New("no role"), nil} {
+		if _, due := r.Begin(t0.Add(time.Hour), false); !due || err != nil && r.Unsure() != "" {
+			t.Error(due, r.Unsure())
+		}
+		r.Ended(Outcome{Err: err}, t0, func() float64 { return 0 })
+		if why := r.Unsure(); (why == "no role") != (err != nil) {
+			t.Error(why)
+		}
+	}
+}
