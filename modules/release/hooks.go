@@ -30,6 +30,9 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
 	for i, h := range list {
+		if err := l.overtaken(); err != nil { // it would run twice
+			return err
+		}
 		if len(h.DeletePolicies) == 0 {
 			h.DeletePolicies = []helm.HookDeletePolicy{helm.HookBeforeHookCreation}
 		}
@@ -54,7 +57,12 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 			h.LastRun.CompletedAt = l.now()
 			return fmt.Errorf("%s: %w", h.Path, err)
 		}
+		over := l.over
+		if !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) && !slices.Contains(h.DeletePolicies, helm.HookFailed) {
+			l.over = context.Background() // while it is there no other one can be made
+		}
 		err = l.awaitHook(objects)
+		l.over = over
 		if h.LastRun.CompletedAt = l.now(); err != nil {
 			for _, done := range list[:i] {
 				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, nil))

@@ -28,6 +28,8 @@ type life struct {
 	m   *Manager
 	ref Ref
 	ctx context.Context
+	// over ends waits alone, see [Overtakable].
+	over context.Context
 	// target is empty, but for its timeout, where the release ends.
 	target  Target
 	log     zerolog.Logger
@@ -60,7 +62,18 @@ func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	if l.objects, err = dynamic.NewForConfigAndClient(config, m.http); err != nil {
 		return nil, err
 	}
+	if l.over, _ = ctx.Value(overtaken{}).(context.Context); l.over == nil {
+		l.over = context.Background()
+	}
 	return l, nil
+}
+
+// overtaken says that nobody wants what the life makes any more.
+func (l *life) overtaken() error {
+	if l.over.Err() != nil {
+		return errOvertaken
+	}
+	return nil
 }
 
 // HandleWarningHeaderWithContext logs what the API server warns of: unknown fields, deprecated kinds.
@@ -187,6 +200,9 @@ func (l *life) labels(w want) map[string]string {
 
 // make makes a revision. begun says that its record was written.
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
+	if err := l.overtaken(); err != nil {
+		return false, l.ended(err)
+	}
 	if p.before != nil {
 		l.hooked = l.hookNames(p.before)
 	}
@@ -301,6 +317,9 @@ func (l *life) ended(err error) error {
 		if _, missing := errors.AsType[*kindMissing](err); missing {
 			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsKind}
 		}
+		if errors.Is(err, errOvertaken) {
+			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsChange}
+		}
 		return errors.New(text)
 	}
 	why := context.Cause(l.ctx)
@@ -340,6 +359,9 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 		if err == nil {
 			last = why
 		}
+		if late := l.overtaken(); late != nil && !over {
+			return false, fmt.Errorf("%w: %s", late, last)
+		}
 		return over, nil
 	}
 	if l.m.o.Lifeless {
@@ -354,15 +376,20 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 	}
 	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
 	defer cancel()
-	l.waits()
+	waits, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(l.over, end)()
+	l.waits(waits)
 	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
 		if over, err := look(ctx); over || err != nil {
 			return err
 		}
 		select {
 		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", context.Cause(ctx), last)
+		case <-waits.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: %s", context.Cause(ctx), last)
+			}
 		}
 	}
 }

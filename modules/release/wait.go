@@ -33,18 +33,27 @@ func OnWait(ctx context.Context, f func(action context.Context, holds int64)) co
 }
 
 // waits says that the action waits from here on.
-func (l *life) waits() {
-	if f, ok := l.ctx.Value(onWait{}).(func(context.Context, int64)); ok {
-		f(l.ctx, l.holds*inMemory)
+func (l *life) waits(ctx context.Context) {
+	if f, ok := ctx.Value(onWait{}).(func(context.Context, int64)); ok {
+		f(ctx, l.holds*inMemory)
 	}
+}
+
+// overtaken is the key of what Overtakable gives, and errOvertaken how a wait ends by it.
+type overtaken struct{}
+
+var errOvertaken = errors.New("its inputs have changed, so nobody waits for it any more")
+
+// Overtakable gives an action's context, and what ends its waits, those to come, too: for objects, and for hooks that
+// may run once more. Its writes go on.
+func Overtakable(ctx context.Context) (context.Context, context.CancelFunc) {
+	over, overtake := context.WithCancel(context.Background())
+	return context.WithValue(ctx, overtaken{}, over), overtake
 }
 
 // wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says
 // which one is not.
 func (l *life) wait(list []stored) error {
-	if l.m.o.Lifeless {
-		return nil
-	}
 	next := 0
 	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
 		for ; next < len(list); next++ {

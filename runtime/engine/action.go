@@ -191,6 +191,12 @@ type Release struct {
 	Secrets layers.Secrets
 }
 
+// Overtake ends what a [Release] waits for: nobody wants what it makes any more. What it writes is written.
+type Overtake struct {
+	// Op is that of the Release.
+	Op uint64
+}
+
 // Repair puts objects of a module's release right that are not as Starling has left them. It makes no
 // revision. Answered by [Repaired].
 type Repair struct {
@@ -312,6 +318,7 @@ func (Evaluate) action()      {}
 func (CheckSettings) action() {}
 func (ApplyCRDs) action()     {}
 func (Release) action()       {}
+func (Overtake) action()      {}
 func (Repair) action()        {}
 func (Uninstall) action()     {}
 func (Publish) action()       {}

@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // chaos is a cluster and a process in it. An action of the engine waits until it
@@ -38,6 +39,7 @@ type chaos struct {
 	blind   map[uint64]bool // runs that saw an incomplete snapshot
 	asked   map[uint64]bool // requests that have no answer yet
 	asks    uint64
+	late    map[uint64]bool // releases that nobody waits for any more
 
 	kept     map[string]map[string][]byte
 	releases map[ReleaseRef]string // the values, "" for a failed one
@@ -73,7 +75,7 @@ func (c *chaos) boot() {
 		c.w.gen = c.trees.generation(c.truth.tree)
 	}
 	c.e, c.wakeAt = New(c.w.opts), time.Time{}
-	c.pending, c.live, c.blind, c.asked = nil, map[string]bool{}, map[uint64]bool{}, map[uint64]bool{}
+	c.pending, c.live, c.blind, c.asked, c.late = nil, map[string]bool{}, map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
 	var installed []ReleaseRef
 	for ref := range c.releases {
 		installed = append(installed, ref)
@@ -306,6 +308,9 @@ func (c *chaos) carryOut(a Action) Input {
 			return CRDsApplied{Op: a.Op, Err: errChaos}
 		}
 		return CRDsApplied{Op: a.Op}
+	case Overtake:
+		c.late[a.Op] = true
+		return nil
 	case Release:
 		return c.release(a)
 	case Uninstall:
@@ -331,6 +336,10 @@ func (c *chaos) release(a Release) Input {
 	c.note("    releases %s %s", a.Ref.Module, text)
 	if a.Ref.Module == "db" && !strings.Contains(text, " n:") {
 		c.complain("db is rendered before its hook has succeeded: %s", text)
+	}
+	if c.late[a.Op] && c.chance(2) {
+		c.releases[a.Ref] = ""
+		return Released{Op: a.Op, Changed: true, Err: &lane.Awaits{For: lane.AwaitsChange, Err: errChaos}}
 	}
 	if c.fails(5) {
 		if c.chance(2) {

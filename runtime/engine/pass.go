@@ -36,6 +36,16 @@ func (m *module) passFacts() releases.Module {
 	}
 }
 
+// overtaken says that the values or files of a module are not those that Helm works with; op is that of its work.
+func (e *Engine) overtaken(m *module) (op uint64, is bool) {
+	for op, a := range e.pending {
+		if _, is := a.action.(Release); is && a.module == m {
+			return op, a.version != m.values.Version()
+		}
+	}
+	return 0, false
+}
+
 // advance moves the module's release on as far as it goes by itself.
 func (e *Engine) advance(m *module) {
 	if m == e.global || m.repairs.Running() { // one works on a release at a time
@@ -49,6 +59,11 @@ func (e *Engine) advance(m *module) {
 		}
 	}
 	facts := m.passFacts()
+	op, overtaken := uint64(0), false
+	if m.pass.Working() {
+		op, overtaken = e.overtaken(m)
+	}
+	facts.Overtaken = overtaken
 	if e.unlisted(m) { // after a reload that made its chart the first reader
 		facts.Open, facts.Asking = false, true
 	}
@@ -62,6 +77,10 @@ func (e *Engine) advance(m *module) {
 				continue
 			}
 			e.helm(m, m.pass.Install(m.ref(e.opts.Namespace), facts))
+			return
+		case releases.Overtake:
+			e.note(builtins.LevelInfo, m, "", "the release does not wait any more: its inputs have changed")
+			e.do(Overtake{Op: op})
 			return
 		case releases.Hold:
 			e.note(builtins.LevelWarn, m, "", m.pass.Held())

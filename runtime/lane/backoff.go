@@ -76,10 +76,12 @@ type Awaits struct {
 // Awaited is what work awaits; "": nothing.
 type Awaited string
 
-// A newer module tree has made a release that this process leaves alone, or the cluster does not serve a kind yet.
+// A newer module tree has made a release that this process leaves alone, the cluster does not serve a kind yet, or only
+// other inputs can help.
 const (
-	AwaitsTree Awaited = "tree"
-	AwaitsKind Awaited = "kind"
+	AwaitsTree   Awaited = "tree"
+	AwaitsKind   Awaited = "kind"
+	AwaitsChange Awaited = "change"
 )
 
 // AwaitedBy is what the work awaits that has ended with err.

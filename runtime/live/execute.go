@@ -75,9 +75,15 @@ func (d *Driver) do(a engine.Action) {
 		d.start(func() error { return d.executor.ApplyCRDs(d.work(), a) },
 			func(err error) engine.Input { return engine.CRDsApplied{Op: a.Op, Err: err} })
 	case engine.Release:
-		done := engine.Released{Op: a.Op}
-		d.start(func() error { done = d.release(a); return done.Err },
-			func(err error) engine.Input { done.Err = err; return done })
+		done, waits := engine.Released{Op: a.Op}, &d.term.Load().overtake
+		ctx, overtake := release.Overtakable(d.work())
+		waits.Store(a.Op, overtake)
+		d.start(func() error { done = d.release(ctx, a); return done.Err },
+			func(err error) engine.Input { waits.Delete(a.Op); done.Err = err; return done })
+	case engine.Overtake:
+		if overtake, is := d.term.Load().overtake.Load(a.Op); is {
+			overtake.(context.CancelFunc)()
+		}
 	case engine.Repair:
 		done := engine.Repaired{Op: a.Op}
 		d.start(func() error { done = d.repair(a); return done.Err },
@@ -207,14 +213,14 @@ func (d *Driver) callHook(ctx context.Context, a engine.RunHook) (engine.RunDone
 	return done, result.Usage.Wall - result.Usage.Waited
 }
 
-func (d *Driver) release(a engine.Release) engine.Released {
-	aside, leave, err := d.helmSlots.take(d.work())
+func (d *Driver) release(ctx context.Context, a engine.Release) engine.Released {
+	aside, leave, err := d.helmSlots.take(ctx)
 	if err != nil {
 		return engine.Released{Op: a.Op, Err: err}
 	}
 	defer leave()
 	began := time.Now()
-	done, result := d.executor.Release(d.onWait(a.Ref, aside, "waits until its objects are ready"), a)
+	done, result := d.executor.Release(d.onWait(ctx, a.Ref, aside, "waits until its objects are ready"), a)
 	if lane.AwaitedBy(done.Err) == lane.AwaitsTree {
 		return done // it was left alone
 	}
@@ -228,9 +234,9 @@ func (d *Driver) release(a engine.Release) engine.Released {
 }
 
 // onWait has an action of Helm tell that it begins to wait, and move aside.
-func (d *Driver) onWait(ref engine.ReleaseRef, aside func(context.Context, int64), what string) context.Context {
+func (d *Driver) onWait(ctx context.Context, ref engine.ReleaseRef, aside func(context.Context, int64), what string) context.Context {
 	tell := d.told.waits(ref, what)
-	return release.OnWait(d.work(), func(action context.Context, holds int64) { tell(); aside(action, holds) })
+	return release.OnWait(ctx, func(action context.Context, holds int64) { tell(); aside(action, holds) })
 }
 
 // repair puts objects of a release right, and says which were not as they should be.
@@ -241,7 +247,7 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 	}
 	defer leave()
 	began := time.Now()
-	done := d.executor.Repair(d.onWait(a.Ref, aside, "waits to be repaired"), a)
+	done := d.executor.Repair(d.onWait(d.work(), a.Ref, aside, "waits to be repaired"), a)
 	if len(done.Written) > 0 || done.Err != nil {
 		d.metrics.released(a.Ref.Module, "repaired", time.Since(began), done.Err)
 		d.traces.helm("repair", a.Ref, nil, began, done.Err, named("objects", len(done.Written)))
@@ -269,7 +275,7 @@ func (d *Driver) uninstall(a engine.Uninstall) error {
 	}
 	defer leave()
 	began := time.Now()
-	done, err := d.executor.Uninstall(d.onWait(a.Ref, aside, "waits until its objects are gone"), a)
+	done, err := d.executor.Uninstall(d.onWait(d.work(), a.Ref, aside, "waits until its objects are gone"), a)
 	did := "uninstalled"
 	if a.GiveBack {
 		did = "given back"

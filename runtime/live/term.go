@@ -23,6 +23,7 @@ type term struct {
 	work     context.Context
 	stopWork context.CancelFunc
 	busy     tasks
+	overtake sync.Map // by op: what ends the waits of the [engine.Release] that is under way
 	// numbers is where the numbers of its engines begin: none is that of an earlier one.
 	numbers uint64
 	// began says that the engine that stands by has been told to begin.

@@ -47,6 +47,8 @@ func (w *World) carryOut(ctx context.Context, a engine.Action) engine.Input {
 			}
 			return done
 		})
+	case engine.Overtake:
+		w.overtake(a.Op)
 	case engine.Repair:
 		done := w.executor.Repair(ctx, a)
 		if len(done.Written) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -18,6 +19,9 @@ type flight struct {
 	actor  string
 	began  time.Time
 	cancel context.CancelCauseFunc
+	// op is that of an [engine.Release], whose waits overtake ends; 0 otherwise.
+	op       uint64
+	overtake context.CancelFunc
 	turn   chan struct{} // it may go on
 	awaits chan struct{} // it waits
 	done   chan engine.Input
@@ -36,9 +40,23 @@ func (w *World) fly(ctx context.Context, a engine.Action, work func(ctx context.
 		return work(ctx)
 	}
 	f := &flight{actor: actor(a), began: w.now, turn: make(chan struct{}), awaits: make(chan struct{}), done: make(chan engine.Input)}
-	ctx, f.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), flightKey{}, f))
+	if r, is := a.(engine.Release); is {
+		f.op = r.Op
+	}
+	ctx, f.overtake = release.Overtakable(context.WithValue(context.WithoutCancel(ctx), flightKey{}, f))
+	ctx, f.cancel = context.WithCancelCause(ctx)
 	go func() { f.done <- work(ctx) }()
 	return w.watchOver(f)
+}
+
+// overtake has a release wait no more.
+func (w *World) overtake(op uint64) {
+	for _, f := range w.flights {
+		if f.op == op {
+			f.overtake()
+			f.version = "" // there is something to do for it
+		}
+	}
 }
 
 // watchOver returns when a flight waits, or with its answer.

@@ -33,8 +33,9 @@ const (
 	idle phase = iota
 	beforeHelm
 	inHelm
-	helmDone // the hooks after it are due
-	helmSame // it changed nothing: those are due that always are
+	overtaken // Helm works, and does not wait any more
+	helmDone  // the hooks after it are due
+	helmSame  // it changed nothing: those are due that always are
 	afterHelm
 	beforeDelete
 	uninstalling
@@ -104,7 +105,7 @@ func (p *Pass) Idle() bool { return p.phase == idle }
 
 // Working says that Helm works, that sets of objects are being removed, or a release given back.
 func (p *Pass) Working() bool {
-	return p.phase == inHelm || p.phase == uninstalling || p.phase == givingBack
+	return p.phase == inHelm || p.phase == overtaken || p.phase == uninstalling || p.phase == givingBack
 }
 
 // Uninstalling says that a release, or sets of objects, are being removed.
@@ -200,6 +201,9 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 	p.phase = idle
 	switch {
 	case h.Stopped:
+	case lane.AwaitedBy(h.Err) == lane.AwaitsChange && p.wanted: // it has come
+		p.ready, p.retry = false, lane.Retry{}
+		p.after = p.after && !h.Changed
 	case h.Err != nil:
 		p.ready = false
 		p.after = p.after && !h.Changed // it changed something: its hooks run once all of it is done

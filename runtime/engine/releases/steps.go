@@ -24,6 +24,8 @@ type Module struct {
 	// answered for the values as they are, or that they are not whole: they must not reach Helm.
 	Open, Release, Asking bool
 	Chart                 bool
+	// Overtaken says that Helm works with values or files that are not those of now.
+	Overtaken bool
 	// Seen are the values as far as the module reads them.
 	Seen map[string]any
 }
@@ -40,6 +42,7 @@ const (
 	Install        // or upgrade; then [Pass.Released]
 	Uninstall      // then [Pass.Uninstalled]
 	GiveBack       // then [Pass.Uninstalled]
+	Overtake       // what Helm waits for ends; then [Pass.Released], as without it
 	RemoveSets     // then [Pass.Removed]
 	End            // nothing is left of the module
 )
@@ -63,6 +66,11 @@ func (p *Pass) Next(m Module, now time.Time) Step {
 		return p.begin(m)
 	case beforeHelm:
 		return p.endBefore(m)
+	case inHelm:
+		if m.Overtaken || m.Ends || m.GivesBack {
+			p.phase = overtaken
+			return Step{Do: Overtake}
+		}
 	case helmDone, helmSame:
 		return Step{Do: RunStage, Stage: builtins.StageAfterHelm, Always: p.phase == helmSame}
 	case afterHelm:
