@@ -61,6 +61,7 @@ type ModuleDecl struct {
 	Adopt          bool   // take over what is there
 	ForceCRDs      bool   // update definitions whatever becomes of their objects
 	Wait           bool   // wait for the release's objects to be ready
+	Rollback       bool   // a revision that fails is rolled back
 	Timeout        time.Duration
 	// Drift says what becomes of changes of others in objects of the release: [DriftReport],
 	// [DriftIgnore], or else they are put right. Ignore is left to others in any case.

@@ -39,6 +39,7 @@ func declareSpecs() []Spec {
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart and definitions of crds/ that are there already. If not, these are errors. Objects that a release, a controller or another instance still has are not taken over."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
+				{Name: "on_failure", Type: TypeString, Default: `"retry"`, Doc: "A revision that fails is tried again, \"retry\", or the release goes back to its last revision that was deployed, \"rollback\", and the failed one is tried again once something changes."},
 				{Name: "drift", Type: TypeString, Default: `"repair"`, Doc: "How changes of others in objects of the release are treated: \"repair\" puts them right, \"report\" shows them, \"ignore\" does not look for them, and gives the objects no label."},
 				{Name: "ignore", Type: TypeStrings, Default: "[]", Doc: "Parts of the release that are left to others: a kind, \"Secret\", with its API group, \"Service.serving.knative.dev\", or of all; one object, \"Deployment/web\"; a field and all below it, \"spec.replicas\" or \"spec.template.spec.containers[name=web].image\"; or an object and a field, \"Deployment/web spec.replicas\". Upgrades leave them as they are, too, once they are there. Replicas that a HorizontalPodAutoscaler has written are left alone without it, until the chart says another number."},
 				{Name: "grants", Type: TypeList, Default: "[]", Doc: "Objects that the hooks of the module may read and write besides those that they watch: a list of grant(…)."},
@@ -192,14 +193,13 @@ func callModule(c *call) (starlark.Value, error) {
 			return nil, err
 		}
 	}
-	crds, err := oneOf(c.strOr("crds", "keep"), []string{"keep", "force"})
-	if err != nil {
-		return nil, fmt.Errorf("crds: %w", err)
+	choices := map[string]string{}
+	for _, of := range [][]string{{"crds", "keep", "force"}, {"on_failure", "retry", "rollback"}, {"drift", DriftRepair, DriftReport, DriftIgnore}} {
+		if choices[of[0]], err = oneOf(c.strOr(of[0], of[1]), of[1:]); err != nil {
+			return nil, fmt.Errorf("%s: %w", of[0], err)
+		}
 	}
-	m.ForceCRDs = crds == "force"
-	if m.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport, DriftIgnore}); err != nil {
-		return nil, fmt.Errorf("drift: %w", err)
-	}
+	m.ForceCRDs, m.Rollback, m.Drift = choices["crds"] == "force", choices["on_failure"] == "rollback", choices["drift"]
 	for _, text := range c.strings("ignore") {
 		ignore, err := owned.ParseIgnore(text)
 		if err != nil {

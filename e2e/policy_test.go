@@ -16,8 +16,8 @@ import (
 // policyChart is a module whose release waits for a Pod, or a Job of a hook, that no node takes, as its values say.
 func policyChart(name, options string) map[string]string {
 	files := mirror(name, "module(enabled = True, wait = True, timeout = \"5m\""+options+")\n")
-	files[name+"/values.yaml"] = "text: plain\nreplicas: 0\njob: false\n"
-	files[name+"/openapi/config-values.yaml"] = "type: object\nproperties: {replicas: {type: integer}, job: {type: boolean}, text: {type: string}}\n"
+	files[name+"/values.yaml"] = "text: plain\nreplicas: 0\njob: false\ndeadline: 0\n"
+	files[name+"/openapi/config-values.yaml"] = "type: object\nproperties: {replicas: {type: integer}, job: {type: boolean}, deadline: {type: integer}, text: {type: string}}\n"
 	files[name+"/templates/web.yaml"] = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: {{ .Release.Name }}}
@@ -27,15 +27,17 @@ spec:
   template:
     metadata: {labels: {app: {{ .Release.Name }}}}
     spec: {nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}
-{{- if .Values.job }}
 ---
 apiVersion: batch/v1
 kind: Job
-metadata: {name: {{ .Release.Name }}, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}
+metadata: {name: {{ .Release.Name }}, annotations: {helm.sh/hook: "{{ if .Values.job }}pre-install,pre-upgrade{{ else }}post-delete{{ end }}"}}
 spec:
+  backoffLimit: 0
+  {{- with .Values.deadline }}
+  activeDeadlineSeconds: {{ . }}
+  {{- end }}
   template:
     spec: {restartPolicy: Never, nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}
-{{- end }}
 `
 	return files
 }
@@ -67,7 +69,7 @@ func TestAMendEndsAWait(t *testing.T) {
 	f.waitPending("pol-mend", 1, release.StatusPendingInstall)
 	f.configure(map[string]string{"polMend": "replicas: 0\n"})
 	f.waitDescribed("pol-mend", 2, release.StatusDeployed, "")
-	f.waitDescribed("pol-mend", 1, release.StatusFailed, "its inputs have changed, so nobody waits for it any more: Deployment pol-mend")
+	f.waitDescribed("pol-mend", 1, release.StatusSuperseded, "its inputs have changed, so nobody waits for it any more: Deployment pol-mend")
 
 	job := func() (uid types.UID) {
 		f.eventually("the Job is there", func() error {
@@ -90,7 +92,40 @@ func TestAMendEndsAWait(t *testing.T) {
 		}
 		return nil
 	})
+	f.waitDescribed("pol-mend", 3, release.StatusFailed, "failed pre-upgrade: its inputs have changed, so nobody waits for it any more: Job pol-mend has not finished")
 	f.configure(map[string]string{"polMend": "job: false\n"})
 	f.waitDescribed("pol-mend", 5, release.StatusDeployed, "")
 	f.waitState("pol-mend", status.ModuleReady)
+}
+
+// A revision that fails is rolled back, once: not again by a restart, nor by a process that is killed on the way. The
+// annotation, and other values, try again.
+func TestARollback(t *testing.T) {
+	t.Parallel()
+	f := withObjects(t, shared.Namespace(t), "starling", policyChart("pol-back", ", on_failure = \"rollback\""))
+	f.start()
+	f.waitDescribed("pol-back", 1, release.StatusDeployed, "Install complete")
+	f.configure(map[string]string{"polBack": "job: true\ndeadline: 1\ntext: other\n"})
+	f.waitPending("pol-back", 2, release.StatusPendingUpgrade)
+	f.eventually("its hook has failed", func() error {
+		return holds(f.process.Output(), []string{"job pol-back failed: DeadlineExceeded"})
+	})
+	f.process.Kill() // before the rollback, or in it
+	f.freeLease()
+	f.start()
+	f.waitDescribed("pol-back", 3, release.StatusDeployed, "Rollback to 1")
+	f.waitDescribed("pol-back", 2, release.StatusFailed, "job pol-back failed: DeadlineExceeded")
+	f.waitDescribed("pol-back", 1, release.StatusSuperseded, "")
+	f.waitCondition("pol-back", "Ready", "False", "revision 2 is rolled back to revision 1: ", "job pol-back failed: DeadlineExceeded")
+	f.waitData("pol-back", map[string]string{"text": "plain"})
+	f.process.Stop()
+	f.start()
+	f.waitCondition("pol-back", "Ready", "False", "revision 2 is rolled back to revision 1: ")
+
+	f.patchObject("pol-back", `{"metadata":{"annotations":{"starling.dev/reconcile":"again"}}}`)
+	f.waitDescribed("pol-back", 5, release.StatusDeployed, "Rollback to 3")
+	f.configure(map[string]string{"polBack": "text: other\n"})
+	f.waitDescribed("pol-back", 6, release.StatusDeployed, "Upgrade complete")
+	f.waitCondition("pol-back", "Ready", "True")
+	f.waitData("pol-back", map[string]string{"text": "other"})
 }

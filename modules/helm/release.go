@@ -30,19 +30,22 @@ type (
 
 // The words of Helm's records.
 const (
-	StatusDeployed       = release.StatusDeployed
-	StatusFailed         = release.StatusFailed
-	StatusPendingInstall = release.StatusPendingInstall
-	StatusPendingUpgrade = release.StatusPendingUpgrade
-	StatusSuperseded     = release.StatusSuperseded
-	StatusUninstalled    = release.StatusUninstalled
-	StatusUninstalling   = release.StatusUninstalling
+	StatusDeployed        = release.StatusDeployed
+	StatusFailed          = release.StatusFailed
+	StatusPendingInstall  = release.StatusPendingInstall
+	StatusPendingRollback = release.StatusPendingRollback
+	StatusPendingUpgrade  = release.StatusPendingUpgrade
+	StatusSuperseded      = release.StatusSuperseded
+	StatusUninstalled     = release.StatusUninstalled
+	StatusUninstalling    = release.StatusUninstalling
 
 	HookAnnotation         = release.HookAnnotation
 	HookPreInstall         = release.HookPreInstall
 	HookPostInstall        = release.HookPostInstall
 	HookPreUpgrade         = release.HookPreUpgrade
 	HookPostUpgrade        = release.HookPostUpgrade
+	HookPreRollback        = release.HookPreRollback
+	HookPostRollback       = release.HookPostRollback
 	HookPreDelete          = release.HookPreDelete
 	HookPostDelete         = release.HookPostDelete
 	HookBeforeHookCreation = release.HookBeforeHookCreation

@@ -60,6 +60,7 @@ const (
 	noHooks     = "hooks of the chart run"
 	noForce     = "objects are applied, and made anew by nobody but people"
 	retries     = "a release that fails is tried again after a time that grows, up to five minutes, without an end; nothing is uninstalled"
+	remediation = "with on_failure = \"rollback\" a release goes back after one try, and tries again once something changes; nothing is uninstalled"
 	crds        = "crds/ is applied with each release, new versions too; definitions of others are taken over by adopt"
 	takesTime   = "module(timeout = …) is for each work on the release"
 	waitForJobs = "module(wait = …) says whether objects are waited for, whatever their kind"
@@ -93,7 +94,7 @@ var releaseFields = map[string]fluxField{
 	"spec.install.timeout":                  {Left, takesTime},
 	"spec.upgrade.timeout":                  {Left, takesTime},
 	"spec.install.remediation":              {Changed, retries},
-	"spec.upgrade.remediation":              {Changed, retries},
+	"spec.upgrade.remediation":              {Changed, remediation},
 	"spec.install.strategy":                 {Left, retries},
 	"spec.upgrade.strategy":                 {Left, retries},
 	"spec.install.skipCRDs":                 {Left, crds},
@@ -175,6 +176,10 @@ func (f *flux) fields(m *module, n *notes, o *fluxObject, spec *yaml.Node) {
 		fallthrough
 	default:
 		m.say("wait = True,")
+	}
+	tries, last := text(spec, "upgrade", "remediation", "retries"), text(spec, "upgrade", "remediation", "remediateLastFailure")
+	if (tries != "" && tries != "0" || last == "true") && text(spec, "upgrade", "remediation", "strategy") != "uninstall" {
+		m.say(`on_failure = "rollback",`)
 	}
 	for _, when := range []string{"install", "upgrade"} {
 		if at := field(spec, when, "crds"); at != nil && at.Value != "CreateReplace" {

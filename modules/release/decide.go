@@ -19,6 +19,10 @@ const (
 	LabelManifest = "starling.dev/manifest"
 	// LabelChart is the digest of the chart.
 	LabelChart = "starling.dev/chart"
+	// LabelTried is on a revision that has failed for good: a digest of how it was tried. It is on the revision that takes
+	// its place, too, with LabelBack: the numbers of the one that has failed, and of the one that was brought back.
+	LabelTried = "starling.dev/tried"
+	LabelBack  = "starling.dev/rolled-back"
 )
 
 // inputsLookup begins LabelInputs when the render looked up objects in the cluster: only another render can tell
@@ -44,6 +48,8 @@ const (
 	stepReplace step = "replace"
 	// stepUpgrade: a new revision is due.
 	stepUpgrade step = "upgrade"
+	// stepRollback: the last revision has failed, and the last good one takes its place.
+	stepRollback step = "rollback"
 	// stepRecover: the last revision is one that a process died on, or not the only one that is deployed; mark it
 	// failed, or the others superseded.
 	stepRecover step = "recover"
@@ -84,6 +90,20 @@ type want struct {
 	AsBefore bool
 	// Adopt takes over a release that belongs to no starling.
 	Adopt bool
+	// Tried is LabelTried of a revision that fails, "" without rollbacks. Again: what was rolled back is tried once more.
+	Tried string
+	Again bool
+}
+
+// same says that a revision has the inputs, as far as is known.
+func (w want) same(last revision) bool {
+	of := last.Labels[LabelInputs]
+	return of != "" && (of == w.inputsLabel() || of == w.Former)
+}
+
+// tried says that the inputs have failed already, and nothing has changed since.
+func (w want) tried(last revision) bool {
+	return w.Tried != "" && !w.Again && last.Labels[LabelTried] == w.Tried && w.same(last)
 }
 
 // inputsLabel is the value that LabelInputs should have.
@@ -97,7 +117,11 @@ func (w want) inputsLabel() string {
 // number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision:
 // else failures would leave nothing to roll back to.
 func (w want) number(last revision) int {
-	if last.Status == helm.StatusFailed && last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart {
+	again := last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart
+	if w.tried(last) { // this one brings back an earlier one, or tries to once more
+		again = last.Labels[LabelBack] != ""
+	}
+	if again && last.Status == helm.StatusFailed {
 		return last.Number
 	}
 	return last.Number + 1
@@ -150,6 +174,9 @@ func decide(last revision, w want) (step, string) {
 	case helm.StatusUninstalled:
 		return rendered(w, stepReplace, "uninstalled with its history kept")
 	case helm.StatusFailed:
+		if w.tried(last) {
+			return rendered(w, stepRollback, "the last revision failed, and is not tried again")
+		}
 		return rendered(w, stepUpgrade, "the last revision failed")
 	case helm.StatusSuperseded:
 		return rendered(w, stepUpgrade, "the last revision is not deployed")
@@ -162,6 +189,9 @@ func decide(last revision, w want) (step, string) {
 	}
 	if back { // its objects get the labels of this instance, too
 		return rendered(w, stepUpgrade, "given back by another instance")
+	}
+	if last.Labels[LabelBack] != "" && w.same(last) && !w.tried(last) {
+		return rendered(w, stepUpgrade, "what was rolled back is tried again")
 	}
 	if of := last.Labels[LabelInputs]; of == w.Inputs || of == w.Former && of != "" {
 		return stepNothing, "inputs unchanged"

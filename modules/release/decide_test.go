@@ -61,6 +61,16 @@ func TestDecide(t *testing.T) {
 		{"given back, failed", given(helmrelease.StatusFailed, "web"), after("m", false), stepUpgrade, "the last revision failed"},
 		{"given back, of another module", given(helmrelease.StatusDeployed, "db"), before, stepRefuse,
 			"no starling (it was installed with helm or by another operator)"},
+		{"tried, failed", triedAs(ours(helmrelease.StatusFailed, "i2", "m"), ""), rollsBack(after("m", false)), stepRollback, "the last revision failed, and is not tried again"},
+		{"tried, failed, other inputs", triedAs(ours(helmrelease.StatusFailed, "i1", "m"), ""), rollsBack(after("m", false)), stepUpgrade, "the last revision failed"},
+		{"tried, failed, no rollback any more", triedAs(ours(helmrelease.StatusFailed, "i2", "m"), ""), after("m", false), stepUpgrade, "the last revision failed"},
+		{"failed on the way", ours(helmrelease.StatusFailed, "i2", "m"), rollsBack(after("m", false)), stepUpgrade, "the last revision failed"},
+		{"rolled back", triedAs(ours(helmrelease.StatusDeployed, "i2", "n"), "3.1"), rollsBack(before), stepNothing, "inputs unchanged"},
+		{"rolled back, asked for again", triedAs(ours(helmrelease.StatusDeployed, "i2", "n"), "3.1"), again(rollsBack(before)), stepRender, "what was rolled back is tried again"},
+		{"rolled back, tried in another way", triedAs(ours(helmrelease.StatusDeployed, "i2", "n"), "3.1"), after("m", false), stepUpgrade, "what was rolled back is tried again"},
+		{"rolled back, other inputs", triedAs(ours(helmrelease.StatusDeployed, "i1", "n"), "3.1"), rollsBack(after("m", false)), stepUpgrade, "manifest changed"},
+		{"rolled back, the inputs of what is there", triedAs(ours(helmrelease.StatusDeployed, "i1", "m"), "3.1"), rollsBack(after("m", false)), stepNote, "inputs changed, manifest unchanged"},
+		{"a rollback that failed", triedAs(ours(helmrelease.StatusFailed, "i2", "n"), "3.1"), rollsBack(after("m", false)), stepRollback, "the last revision failed, and is not tried again"},
 		{"pending install", ours(helmrelease.StatusPendingInstall, "i2", "m"), before, stepRecover,
 			"the last revision is pending-install and nobody works on it"},
 		{"pending upgrade, same inputs", ours(helmrelease.StatusPendingUpgrade, "i2", "m"), before, stepRecover,
@@ -106,4 +116,15 @@ func TestDecide(t *testing.T) {
 func adopting(w want) want {
 	w.Adopt = true
 	return w
+}
+
+// rollsBack is what is wanted of a module with rollbacks, again that after somebody has asked for another try.
+func rollsBack(w want) want { w.Tried = "t"; return w }
+
+func again(w want) want { w.Again = true; return w }
+
+// triedAs is a revision whose inputs have failed for good; back: it brings back an earlier one.
+func triedAs(r revision, back string) revision {
+	r.Labels[LabelTried], r.Labels[LabelBack] = "t", back
+	return r
 }

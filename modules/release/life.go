@@ -1,13 +1,13 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,24 +101,27 @@ type revisionPlan struct {
 	before *helm.Release
 	// again: the revision has failed, and is tried once more. unknown: fields of the one before were dropped.
 	again, unknown bool
+	// tried is its LabelTried where it fails for good; "" without rollbacks.
+	tried string
 	// was and want are the objects of the two.
 	was, want []stored
 }
 
 // plan says which revision is next, without a write.
 func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last revision) (p revisionPlan, err error) {
-	hooks, manifest, err := helm.Parts(shown.files)
+	hooks, manifest, err := shown.parts()
 	if err != nil {
 		return p, err
 	}
 	now := l.now()
+	p.tried = w.Tried
 	p.rel = &helm.Release{
 		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: plain.CopyPlain(l.target.Values).(map[string]any), Manifest: manifest, Hooks: hooks,
 		Version: w.number(last), Labels: l.labels(w),
 		Info: &helm.Info{FirstDeployed: now, LastDeployed: now, Status: helm.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
 	}
 	l.holds = int64(len(manifest))
-	if next == stepUpgrade {
+	if next == stepUpgrade || next == stepRollback {
 		var newest *helm.Release
 		if p.before, newest, err = l.before(last); err != nil {
 			return p, err
@@ -131,8 +134,13 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 				p.rel.Labels[key] = value
 			}
 		}
+		delete(p.rel.Labels, LabelTried)
+		delete(p.rel.Labels, LabelBack)
 		p.rel.Info.FirstDeployed = p.before.Info.FirstDeployed
 		p.rel.Info.Status, p.rel.Info.Description = helm.StatusPendingUpgrade, "Preparing upgrade"
+		if shown.back != nil {
+			bringBack(p.rel, shown.back, last, w)
+		}
 		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {
 			return p, err
 		}
@@ -218,12 +226,16 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 	if err := l.record(p.rel, !p.again); err != nil {
 		return false, l.ended(err)
 	}
-	done, err := l.carryOut(p, live)
+	done, err := l.carryOut(next, p, live)
+	final := p.tried != "" && l.final(err)
 	if err = l.ended(err); err != nil && !done {
-		what := "Release"
-		if p.before != nil {
-			what = "Upgrade"
+		switch {
+		case final && p.before != nil && p.before.Info.Status == helm.StatusDeployed:
+			p.rel.Labels[LabelTried] = p.tried
+		case final:
+			err = fmt.Errorf("%w; there is no deployed revision to go back to", err)
 		}
+		what := cmp.Or(map[step]string{stepUpgrade: "Upgrade", stepRollback: "Rollback"}[next], "Release")
 		p.rel.SetStatus(helm.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, l.ref.Name, err))
 		l.conclude(p.rel)
 	}
@@ -231,10 +243,13 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 }
 
 // carryOut does what a revision is for. done: all of it, and an error is one of writing that down.
-func (l *life) carryOut(p revisionPlan, live []placed) (done bool, err error) {
+func (l *life) carryOut(next step, p revisionPlan, live []placed) (done bool, err error) {
 	pre, post, says := helm.HookPreInstall, helm.HookPostInstall, "Install complete"
-	if p.before != nil {
+	switch next {
+	case stepUpgrade:
 		pre, post, says = helm.HookPreUpgrade, helm.HookPostUpgrade, "Upgrade complete"
+	case stepRollback:
+		pre, post, says = helm.HookPreRollback, helm.HookPostRollback, p.rel.Info.Description
 	}
 	if err := l.hooks(p.rel, pre, p.was); err != nil {
 		return false, err
@@ -343,53 +358,3 @@ func (e *stopped) Error() string {
 
 // Unwrap gives the cause.
 func (e *stopped) Unwrap() error { return e.cause }
-
-// ended is an error that no further question changes.
-type ended struct{ error }
-
-// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why
-// is told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
-func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
-	last := ""
-	look := func(ctx context.Context) (over bool, err error) {
-		over, why, err := done(ctx)
-		if _, is := errors.AsType[*ended](err); err != nil && (is || ctx.Err() == nil && !transient(err)) {
-			return false, err
-		}
-		if err == nil {
-			last = why
-		}
-		if late := l.overtaken(); late != nil && !over {
-			return false, fmt.Errorf("%w: %s", late, last)
-		}
-		return over, nil
-	}
-	if l.m.o.Lifeless {
-		if l.m.o.Await == nil {
-			return nil
-		}
-		err := l.m.o.Await(l.ctx, errTimeout(timeout), timeout, func() (bool, error) { return look(l.ctx) })
-		if err != nil && l.ctx.Err() != nil {
-			err = fmt.Errorf("%w: %s", err, last)
-		}
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
-	defer cancel()
-	waits, end := context.WithCancel(ctx)
-	defer end()
-	defer context.AfterFunc(l.over, end)()
-	l.waits(waits)
-	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
-		if over, err := look(ctx); over || err != nil {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-		case <-waits.Done():
-			if ctx.Err() != nil {
-				return fmt.Errorf("%w: %s", context.Cause(ctx), last)
-			}
-		}
-	}
-}

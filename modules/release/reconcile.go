@@ -81,6 +81,10 @@ func (r *reconcile) run() (Result, error) {
 		}
 	}
 	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt}
+	_, r.want.Again = r.m.again.LoadAndDelete(Ref{Module: r.t.Module})
+	if r.t.Rollback {
+		r.want.Tried = textDigest(fmt.Sprint(r.t.Wait, r.t.Timeout))
+	}
 	if err := r.inputs(); err != nil {
 		return Result{}, err
 	}
@@ -113,11 +117,8 @@ func (r *reconcile) run() (Result, error) {
 			if err = r.m.uninstall(r.ctx, r.t.Ref(), r.last, true, r.t.Timeout); err == nil {
 				err = r.read()
 			}
-		case stepInstall, stepReplace, stepUpgrade:
-			action := ActionInstalled
-			if next == stepUpgrade {
-				action = ActionUpgraded
-			}
+		case stepInstall, stepReplace, stepUpgrade, stepRollback:
+			action := cmp.Or(map[step]string{stepUpgrade: ActionUpgraded, stepRollback: ActionRolledBack}[next], ActionInstalled)
 			switch begun, err := r.act(next); {
 			case err != nil && begun: // the answer to its last write may be lost
 				return Result{Action: action}, err
@@ -242,7 +243,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.mask = *newMask(r.t, r.rendered)
+	l.mask = *newMask(r.t, shown)
 	ch, err := load(r.t.Chart)
 	if err != nil {
 		return false, err
@@ -257,16 +258,16 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err := r.leaves(&p, shown); err != nil {
 		return false, err
 	}
-	if next != stepUpgrade {
+	if p.before == nil {
 		if err := r.m.EnsureNamespace(r.ctx, r.t.Namespace); err != nil {
 			return false, err
 		}
 	}
 	begun, err = l.make(next, p, r.last)
 	if begun {
-		r.last.Number = p.rel.Version
+		r.last.Number, r.last.Labels = p.rel.Version, p.rel.Labels
 	}
-	if r.rendered.definesKinds() { // a failed action may have made them too
+	if shown.definesKinds() { // a failed action may have made them too
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
@@ -275,7 +276,9 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err := r.noteObjects(l); err != nil {
 		return true, err
 	}
-	r.settle()
+	if shown.back == nil {
+		r.settle()
+	}
 	return true, nil
 }
 
@@ -304,6 +307,9 @@ func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 
 // shown is what was rendered, as the chart renders with the number that the revision gets.
 func (r *reconcile) shown(next step) (rendering, error) {
+	if next == stepRollback {
+		return r.back()
+	}
 	if next != stepUpgrade || !r.facts.revision {
 		return r.rendered, nil
 	}

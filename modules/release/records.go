@@ -120,6 +120,7 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 		return last, err
 	}
 	last.Labels = maps.Clone(last.Labels)
+	delete(last.Labels, LabelBack) // it is as its inputs say now
 	last.Labels[LabelInputs], last.Labels[LabelManifest], last.Labels[LabelChart] = rec.Digests.Inputs, rec.Digests.Manifest, rec.Digests.Chart
 	return last, nil
 }

@@ -103,6 +103,8 @@ type Manager struct {
 	kindless sync.Map // Ref → nothing
 	// hookless are the modules whose next uninstall runs no hooks of the chart, see [Manager.Again].
 	hookless sync.Map // Ref of the module alone → nothing
+	// again are the modules of which somebody asks for another try of what was rolled back, see [Manager.Again].
+	again sync.Map // Ref of the module alone → nothing
 	// ending are the uninstalls that are under way.
 	ending sync.Map // module → its end
 	// claims are the objects that releases wait for, see [Manager.claim].
@@ -222,6 +224,8 @@ type Target struct {
 	ForceCRDs bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool
+	// Rollback goes back to the last revision that was deployed when one fails.
+	Rollback bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
 	Timeout time.Duration
 	// Labels are put on all objects, see [Label].
@@ -244,11 +248,13 @@ const (
 	ActionUnchanged = "unchanged"
 	ActionInstalled = "installed"
 	ActionUpgraded  = "upgraded"
+	// ActionRolledBack is that of a revision that brings back an earlier one.
+	ActionRolledBack = "rolled back"
 )
 
 // Result is how a release stands after a reconcile.
 type Result struct {
-	// Action is one of ActionUnchanged, ActionInstalled, ActionUpgraded.
+	// Action is one of ActionUnchanged, ActionInstalled, ActionUpgraded, ActionRolledBack.
 	Action string
 	// Reason says why, for people: "inputs unchanged", "manifest changed", …
 	Reason string
@@ -257,6 +263,9 @@ type Result struct {
 	// InputsDigest and ManifestDigest as they stand on the release; the second is
 	// empty when nothing was rendered.
 	InputsDigest, ManifestDigest string
+	// RolledBack says, for people, which revision has failed, why, and which one the release is back at; "": it is as its
+	// inputs say.
+	RolledBack string
 	// RenderSkipped: the inputs were unchanged.
 	RenderSkipped bool
 	// Objects are those of the release, by which drift is found.
@@ -333,8 +342,10 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 	}, nil
 }
 
-// errTimeout is the cause of a context that ends after d.
-func errTimeout(d time.Duration) error { return fmt.Errorf("timed out after %s", d) }
+// errTimeout is the cause of a context that ends after it.
+type errTimeout time.Duration
+
+func (e errTimeout) Error() string { return fmt.Sprintf("timed out after %s", time.Duration(e)) }
 
 // ResetDiscovery forgets what the API server serves, so that it is read anew.
 // Call it when a CustomResourceDefinition or an APIService came or went.

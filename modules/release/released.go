@@ -183,6 +183,7 @@ func (r *reconcile) result(action, why string) Result {
 	if action == ActionUnchanged && !r.t.IgnoreDrift {
 		res.Objects = r.recorded()
 	}
+	res.RolledBack = r.rolledBack()
 	if rec, err := r.m.records.get(r.ctx, r.t.Ref()); err == nil { // else the next one says it
 		res.Unknown = rec.Unknown
 	}

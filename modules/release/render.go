@@ -130,6 +130,8 @@ type rendering struct {
 	lookedUp []map[string]any
 	// warnings are about objects that are applied in another way than the chart has it.
 	warnings []string
+	// back is the revision that has it, of what is brought back.
+	back *helm.Release
 }
 
 var kindDefinition = regexp.MustCompile(`(?m)^kind:\s*["']?(CustomResourceDefinition|APIService)\b`)

@@ -98,8 +98,10 @@ func (m *Manager) whole(ctx context.Context, ref Ref) bool {
 var errAgain = errors.New("somebody asks for another try")
 
 // Again ends a try of an uninstall that is under way, so that the next one comes at once. Without hooks of the chart,
-// when an uninstall had begun; a module that is on again forgets that.
+// when an uninstall had begun; a module that is on again forgets that. A revision that was rolled back is tried once
+// more.
 func (m *Manager) Again(module string, hookless bool) {
+	m.again.Store(Ref{Module: module}, nil)
 	if hookless {
 		m.hookless.Store(Ref{Module: module}, nil)
 	}

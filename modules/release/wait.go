@@ -51,6 +51,56 @@ func Overtakable(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithValue(ctx, overtaken{}, over), overtake
 }
 
+// ended is an error that no further question changes.
+type ended struct{ error }
+
+// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why
+// is told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
+func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
+	last := ""
+	look := func(ctx context.Context) (over bool, err error) {
+		over, why, err := done(ctx)
+		if _, is := errors.AsType[*ended](err); err != nil && (is || ctx.Err() == nil && !transient(err)) {
+			return false, err
+		}
+		if err == nil {
+			last = why
+		}
+		if late := l.overtaken(); late != nil && !over {
+			return false, fmt.Errorf("%w: %s", late, last)
+		}
+		return over, nil
+	}
+	if l.m.o.Lifeless {
+		if l.m.o.Await == nil {
+			return nil
+		}
+		err := l.m.o.Await(l.ctx, errTimeout(timeout), timeout, func() (bool, error) { return look(l.ctx) })
+		if err != nil && l.ctx.Err() != nil {
+			err = fmt.Errorf("%w: %s", err, last)
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
+	defer cancel()
+	waits, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(l.over, end)()
+	l.waits(waits)
+	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
+		if over, err := look(ctx); over || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-waits.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: %s", context.Cause(ctx), last)
+			}
+		}
+	}
+}
+
 // wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says
 // which one is not.
 func (l *life) wait(list []stored) error {

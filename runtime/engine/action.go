@@ -191,7 +191,7 @@ type Release struct {
 	Secrets layers.Secrets
 }
 
-// Overtake ends what a [Release] waits for: nobody wants what it makes any more. What it writes is written.
+// Overtake ends what a [Release] waits for: nobody wants what it makes any more. Its writes go on.
 type Overtake struct {
 	// Op is that of the Release.
 	Op uint64

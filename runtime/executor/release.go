@@ -3,6 +3,7 @@ package executor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // uninstallTimeout bounds an uninstall that has no timeout.
@@ -67,13 +69,16 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
-		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Timeout: decl.Timeout,
+		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Rollback: decl.Rollback, Timeout: decl.Timeout,
 		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched, Standing: standing,
 	})
 	if err == nil && watched {
 		x.o.Drift.Expect(ref, result.Objects)
 	}
-	changed := result.Action == release.ActionInstalled || result.Action == release.ActionUpgraded
+	if err == nil && result.RolledBack != "" {
+		err = &lane.Awaits{Err: errors.New(result.RolledBack), For: lane.AwaitsChange}
+	}
+	changed := result.Action != "" && result.Action != release.ActionUnchanged
 	if changed {
 		// The chart may have brought kinds that hooks wait for.
 		x.o.Watches.Kick()

@@ -22,9 +22,9 @@ type flight struct {
 	// op is that of an [engine.Release], whose waits overtake ends; 0 otherwise.
 	op       uint64
 	overtake context.CancelFunc
-	turn   chan struct{} // it may go on
-	awaits chan struct{} // it waits
-	done   chan engine.Input
+	turn     chan struct{} // it may go on
+	awaits   chan struct{} // it waits
+	done     chan engine.Input
 	// until a time, or until the cluster has another version, there is nothing to do for it.
 	until   time.Time
 	version string

@@ -188,6 +188,7 @@ func (p *Pass) failed(err error, now time.Time, jitter float64) {
 
 // Helm is what became of the work of Helm.
 type Helm struct {
+	// Err says why it has failed; with a Revision, why the release is rolled back.
 	Err error
 	// Changed says that there is another revision, or a part of one.
 	Changed  bool
@@ -199,17 +200,22 @@ type Helm struct {
 // Released takes in the end of an install or upgrade.
 func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 	p.phase = idle
+	awaits := lane.AwaitedBy(h.Err) == lane.AwaitsChange
 	switch {
 	case h.Stopped:
-	case lane.AwaitedBy(h.Err) == lane.AwaitsChange && p.wanted: // it has come
-		p.ready, p.retry = false, lane.Retry{}
-		p.after = p.after && !h.Changed
-	case h.Err != nil:
+	case h.Err != nil && (!awaits || h.Revision == 0):
 		p.ready = false
 		p.after = p.after && !h.Changed // it changed something: its hooks run once all of it is done
 		p.failed(h.Err, now, jitter)
+		if awaits { // the change has come
+			p.retry = lane.Retry{}
+		}
 	default:
 		p.retry = lane.Retry{}
+		if h.Err != nil && !p.wanted { // until something changes
+			p.retry.Failed(now, h.Err, p.backoff, jitter)
+			p.retry.At = time.Time{}
+		}
 		p.ready, p.revision = true, h.Revision
 		// Once in each life also without a change: a crash may have come between
 		// the change and its hooks.

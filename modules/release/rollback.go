@@ -1,0 +1,91 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/effect"
+)
+
+// A revision that has failed for good says so by a label (LabelTried). The next look at the release sees that, in this
+// process or in another one, and brings back the last revision that is deployed, as one more. That one has the digest
+// of the inputs that have failed, so they count as done until something changes.
+
+// final says that a revision has failed by what it is: by a hook, by its time, or by an answer of the API server that
+// stays. All else is tried again.
+func (l *life) final(err error) bool {
+	if l.ctx.Err() != nil {
+		_, late := context.Cause(l.ctx).(errTimeout)
+		return late
+	}
+	var answer apierrors.APIStatus
+	_, hook := errors.AsType[*ended](err)
+	return hook || errors.As(err, &answer) && !transient(err)
+}
+
+// back is the manifest of the revision that is deployed.
+func (r *reconcile) back() (rendering, error) {
+	all, err := r.m.revisions(r.ctx, r.t.Ref())
+	if err != nil {
+		return rendering{}, err
+	}
+	i := slices.IndexFunc(all, func(of revision) bool { return of.Status == helm.StatusDeployed })
+	if i < 0 {
+		return rendering{}, fmt.Errorf("revision %d failed, and there is no deployed revision to go back to", r.last.Number)
+	}
+	rel, _, err := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, all[i].Number)
+	if err != nil {
+		return rendering{}, fmt.Errorf("reading revision %d: %w", all[i].Number, err)
+	}
+	text := rel.Manifest
+	for _, h := range rel.Hooks {
+		text += "\n---\n" + h.Manifest
+		h.LastRun = helm.HookExecution{}
+	}
+	objects, err := objectsOf(text)
+	if err != nil {
+		return rendering{}, fmt.Errorf("the stored manifest of revision %d cannot be read: %w", rel.Version, err)
+	}
+	return rendering{files: map[string]string{"": text}, objects: objects, back: rel}, nil
+}
+
+// parts are the hooks and the manifest of a revision.
+func (r rendering) parts() ([]*helm.Hook, string, error) {
+	if r.back != nil {
+		return r.back.Hooks, r.back.Manifest, nil
+	}
+	return helm.Parts(r.files)
+}
+
+// bringBack makes a revision the one that brings back an earlier one, after the last one has failed.
+func bringBack(rel, back *helm.Release, last revision, w want) {
+	rel.Chart, rel.Config = back.Chart, back.Config
+	rel.Info.Status, rel.Info.Description, rel.Info.Notes = helm.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back.Version), back.Info.Notes
+	rel.Labels[LabelManifest], rel.Labels[LabelTried] = back.Labels[LabelManifest], w.Tried
+	if rel.Labels[LabelBack] = last.Labels[LabelBack]; rel.Labels[LabelBack] == "" {
+		rel.Labels[LabelBack] = fmt.Sprintf("%d.%d", last.Number, back.Version)
+	}
+}
+
+// rolledBack tells people that the release is not as its inputs say; "": it is.
+func (r *reconcile) rolledBack() string {
+	failed, to, is := strings.Cut(r.last.Labels[LabelBack], ".")
+	if !is || !r.want.same(r.last) {
+		return ""
+	}
+	why := "it failed"
+	if number, err := strconv.Atoi(failed); err == nil {
+		if rel, _, err := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, number); err == nil { // else it is not kept any more
+			why = rel.Info.Description
+		}
+	}
+	return fmt.Sprintf("revision %s is rolled back to revision %s: %s; it is tried again once its values or files change, or by: kubectl annotate --overwrite module %s %s=again",
+		failed, to, why, r.t.Module, effect.ReconcileAnnotation)
+}
