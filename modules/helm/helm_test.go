@@ -29,7 +29,8 @@ type secrets struct {
 }
 
 func (s secrets) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
-	if found := s.held[name]; found != nil {
+	if found := s.held[name].DeepCopy(); found != nil {
+		found.Namespace = "shop"
 		return found, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
@@ -48,7 +49,7 @@ func some() *Release {
 	return &Release{
 		Name: "web", Namespace: "shop", Version: 3, Manifest: strings.Repeat("a: b\n", 900),
 		Labels: map[string]string{"team": "blue", "owner": "nobody"},
-		Info:   &Info{Status: StatusDeployed, FirstDeployed: helmtime.Unix(1, 0), LastDeployed: helmtime.Unix(2, 0), Notes: "\u2028<&>"},
+		Info:   &Info{Status: StatusDeployed, FirstDeployed: helmtime.Unix(1, 0), Notes: "\u2028<&>"},
 		Hooks:  []*Hook{{Name: "a", Events: []HookEvent{HookPreInstall}}}, Config: map[string]any{"a": 1.5}, Chart: &Chart{},
 	}
 }
@@ -114,8 +115,10 @@ func TestRecordsThatAreBroken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	rel, err := of(b64([]byte(`{"name": "web", "hooks": [null, {"name": "a"}]}`)))
-	if err != nil || rel.Info.Status == StatusDeployed || len(rel.Hooks) != 1 {
+	half := `{"name": "db", "namespace": "kube-system", "version": 9, "hooks": [null, {"name": "a"}]}`
+	rel, err := of(b64([]byte(half)))
+	if err != nil || rel.Info.Status == StatusDeployed || len(rel.Hooks) != 1 ||
+		rel.Name != "web" || rel.Namespace != "shop" || rel.Version != 1 {
 		t.Errorf("half of one: %+v %v", rel, err)
 	}
 	if _, _, err := (Records{secrets{}}).Get(t.Context(), "web", 1); !apierrors.IsNotFound(err) {

@@ -52,6 +52,7 @@ func (r Records) Get(ctx context.Context, name string, revision int) (rel *Relea
 	if rel, err = decode(s.Data["release"]); err != nil {
 		return nil, "", &Unreadable{s.Name, err}
 	}
+	rel.Name, rel.Version, rel.Namespace = name, revision, s.Namespace // whatever somebody has written there
 	rel.Labels = maps.Clone(s.Labels)
 	maps.DeleteFunc(rel.Labels, func(key, _ string) bool { return slices.Contains(ownLabels, key) })
 	return rel, string(s.UID), nil

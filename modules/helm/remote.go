@@ -60,6 +60,7 @@ func Pull(client *http.Client, ref string) ([]byte, error) {
 
 func registryOf(client *http.Client) (*registry.Client, error) {
 	return registry.NewClient(
-		registry.ClientOptHTTPClient(client), registry.ClientOptCredentialsFile(Logins()), registry.ClientOptEnableCache(true),
+		registry.ClientOptHTTPClient(client), registry.ClientOptCredentialsFile(Logins()),
+		registry.ClientOptEnableCache(true),
 	)
 }

@@ -58,7 +58,9 @@ func (c client) Namespace(name string) dynamic.ResourceInterface {
 }
 
 // Get asks for one object.
-func (c client) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+func (c client) Get(
+	_ context.Context, name string, _ metav1.GetOptions, _ ...string,
+) (*unstructured.Unstructured, error) {
 	content, err := c.lookup(c.apiVersion, c.kind, c.namespace, name)
 	return &unstructured.Unstructured{Object: content}, err
 }

@@ -26,11 +26,8 @@ func explain(err error) error {
 }
 
 // noise is what Helm and kubectl put in front of the reason.
-var noise = regexp.MustCompile(`Unable to continue with (?:install|update): |` +
-	`unable to build kubernetes objects from (?:release|new release|current release) manifest: |` +
-	`failed to create resource: |unable to recognize "": |unable to decode "": |error validating "": |` +
-	`(?:create|update|query|get): failed to [^:]*: |warning: |unable to build kubernetes object for (?:deleting )?|` +
-	`error calling \w+: (?:error calling \w+: )+|\d+ errors? occurred:\s*\* `)
+var noise = regexp.MustCompile(`failed to create resource: |unable to recognize "": |unable to decode "": |` +
+	`error validating "": |warning: |error calling \w+: (?:error calling \w+: )+|\d+ errors? occurred:\s*\* `)
 
 var (
 	templateAt = regexp.MustCompile(`template: ([^\s:]+:\d+(?::\d+)?): (?:executing "[^"]*" (?:at <((?:[^>]|>[^:])*)>: )?)?`)

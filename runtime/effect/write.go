@@ -227,11 +227,6 @@ type Patch struct {
 	Subresource string `json:"subresource,omitempty"`
 }
 
-// Repeatable says that the patch, made twice, changes nothing the second time.
-func (p *Patch) Repeatable() bool {
-	return p != nil && (p.Type == PatchMerge || p.Type == PatchStrategic)
-}
-
 // Unchanged is one state of an object.
 type Unchanged struct {
 	// ResourceVersion may be empty: any state of the object with this UID. Only a
