@@ -97,6 +97,7 @@ func newMortal(t *testing.T) *mortals {
 	m := &mortals{world: newWorld(t, setting{replicas: 2, tree: mortal}), killer: &proxy.Killer{}}
 	for i, r := range m.replicas {
 		p := m.proxy
+		r.forgets = true
 		if i > 0 {
 			p, r.kube = proxy.New(t, m.direct, seed)
 		}

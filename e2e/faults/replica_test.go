@@ -25,6 +25,7 @@ type replica struct {
 	args, env         []string
 	memory            *cluster.MemoryGroup
 	folder            string // its state folder; "": a new one
+	forgets           bool   // each process has a new one: kills of the test do not quarantine a hook
 	modules           string // its module tree; "": that of the world
 	starts            int
 	started           time.Time
@@ -34,7 +35,7 @@ type replica struct {
 func (r *replica) start() {
 	r.world.t.Helper()
 	o := cluster.Options{Modules: cmp.Or(r.modules, r.world.modules), Namespace: r.world.ns, Kubeconfig: r.kube, Args: r.args, Env: r.env, Memory: r.memory, StateDir: r.folder}
-	if r.Starling != nil {
+	if r.Starling != nil && !r.forgets {
 		o.StateDir = r.StateDir
 	}
 	r.Starling = r.world.cluster.Starling(r.world.t, o)

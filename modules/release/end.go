@@ -31,7 +31,11 @@ func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
 				return err
 			}
 		}
-		rel.Info.Status, rel.Info.Deleted = helm.StatusUninstalling, l.now()
+		if rel.Info.Status == helm.StatusUninstalling {
+			l.since = rel.Info.Deleted.Time
+		} else {
+			rel.Info.Status, rel.Info.Deleted = helm.StatusUninstalling, l.now()
+		}
 		rel.Info.Description = "Deletion in progress (or silently failed)"
 		if hookless {
 			rel.Hooks = nil

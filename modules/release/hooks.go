@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -16,7 +18,7 @@ import (
 
 // hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is
 // made anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook
-// that takes the place of one is applied to it, and nothing is deleted.
+// that takes the place of one is applied to it, and nothing is deleted, but Jobs and Pods, which have to run.
 func (l *life) hooks(rel *helm.Release, at helm.HookEvent, members []stored) error {
 	if err := l.runHooks(rel, at, members); err != nil {
 		return fmt.Errorf("failed %s: %w", at, err)
@@ -65,14 +67,14 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		l.over = over
 		if h.LastRun.CompletedAt = l.now(); err != nil {
 			for _, done := range list[:i] {
-				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, nil))
+				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, members))
 			}
-			return cmp.Or(err, l.deleteHook(h, helm.HookFailed, nil))
+			return cmp.Or(err, l.deleteHook(h, helm.HookFailed, members))
 		}
 		h.LastRun.Phase = helm.HookPhaseSucceeded
 	}
 	for _, h := range slices.Backward(list) {
-		if err := l.deleteHook(h, helm.HookSucceeded, nil); err != nil {
+		if err := l.deleteHook(h, helm.HookSucceeded, members); err != nil {
 			return err
 		}
 	}
@@ -93,10 +95,16 @@ func isOf(members []stored, s stored) bool {
 	return slices.ContainsFunc(members, func(m stored) bool { return identityOfKey(m.key) == identityOfKey(s.key) })
 }
 
+// runs says whether an object is waited for until it has ended.
+func runs(s stored) bool { return s.key.Kind == "Job" || s.key.Kind == "Pod" }
+
+// seenFor is how long a Job of a hook stays at least once it has ended: else nobody sees how.
+const seenFor = 60
+
 // makeHook makes an object of a hook, or applies it to a member of the release, or to a namespace that stays.
 func (l *life) makeHook(s stored, members []stored) error {
 	to := l.to(s)
-	if isOf(members, s) || isNamespace(s) {
+	if !runs(s) && isOf(members, s) || isNamespace(s) {
 		live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
 		if err == nil {
 			if by := l.others(s.key, live); by != "" && !isOf(members, s) {
@@ -108,21 +116,49 @@ func (l *life) makeHook(s stored, members []stored) error {
 			return err
 		}
 	}
+	if ttl, is, _ := unstructured.NestedInt64(s.obj.Object, "spec", "ttlSecondsAfterFinished"); is && ttl < seenFor && s.key.Kind == "Job" {
+		_ = unstructured.SetNestedField(s.obj.Object, int64(seenFor), "spec", "ttlSecondsAfterFinished")
+	}
 	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: l.ref.hookManager()})
+	if !apierrors.IsAlreadyExists(err) || !runs(s) || l.since.IsZero() {
+		return err
+	}
+	live, lost := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
+	switch {
+	case lost != nil || live.GetCreationTimestamp().Time.Before(l.since.Truncate(time.Second)) || !l.ref.hooked(live):
+		return err
+	case failure(live) == nil: // a process that has ended early has made it for this try
+		return nil
+	}
+	uid, background := live.GetUID(), metav1.DeletePropagationBackground
+	lost = to.Delete(l.ctx, s.key.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if lost == nil {
+		lost = l.gone([]stored{s})
+	}
+	if lost != nil {
+		return lost
+	}
+	_, err = to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: l.ref.hookManager()})
 	return err
 }
 
 // deleteHook deletes the objects of a hook that has the policy, and waits until they are gone. Definitions stay, with
 // all their objects, and so do namespaces that have any. Those of others are refused.
 func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []stored) error {
-	if h.Kind == "CustomResourceDefinition" || !slices.Contains(h.DeletePolicies, policy) {
+	if h.Kind == "CustomResourceDefinition" {
 		return nil
 	}
+	asked := slices.Contains(h.DeletePolicies, policy)
 	objects, _, err := l.m.storedObjects(l.ref, h.Manifest)
 	if err != nil {
 		return err
 	}
-	objects = slices.DeleteFunc(objects, func(s stored) bool { return isOf(members, s) })
+	objects = slices.DeleteFunc(objects, func(s stored) bool {
+		if isOf(members, s) && (!runs(s) || policy == helm.HookBeforeHookCreation) {
+			return !runs(s)
+		}
+		return !asked
+	})
 	err = l.delete(objects, false, true, func(s stored) (bool, error) {
 		to := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
 		return deleteSeen(metav1.DeletePropagationBackground, func() (metav1.Object, bool, error) {
@@ -151,7 +187,7 @@ func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []
 // are ready at once.
 func (l *life) awaitHook(objects []stored) error {
 	for _, s := range objects {
-		if s.key.Kind != "Job" && s.key.Kind != "Pod" {
+		if !runs(s) {
 			continue
 		}
 		err := l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,8 @@ type life struct {
 	holds int64
 	// hooked are the objects that hooks of the revision before have made, by identity.
 	hooked map[string]bool
+	// since is when the first try of what is tried once more has begun.
+	since time.Time
 	// seen are the objects of the release as the API server has answered.
 	seen []Object
 
@@ -128,6 +131,7 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 		}
 		if p.again = p.rel.Version == last.Number; p.again {
 			p.rel.Info.LastDeployed = newest.Info.LastDeployed // what it wrote then counts
+			l.since = newest.Info.LastDeployed.Time
 		}
 		for key, value := range newest.Labels {
 			if _, ours := p.rel.Labels[key]; !ours {

@@ -76,7 +76,7 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 		}
 		found[i].live = live
 		by := l.ref.holderOf(live)
-		if was == nil {
+		if was == nil || p.before.Info.Status == helm.StatusFailed { // nobody knows what that one has made
 			by = l.others(s.key, live)
 		}
 		if by == "" || l.target.Adopt { // then those who have one were asked for
@@ -128,6 +128,11 @@ func (m *Manager) made(ref Ref, live metav1.Object) bool {
 	if of := live.GetAnnotations(); of[helmName] != "" {
 		return of[helmName] == ref.Name && of[helmNamespace] == ref.Namespace
 	}
+	return ref.hooked(live)
+}
+
+// hooked says whether a hook of a release has made an object.
+func (ref Ref) hooked(live metav1.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ref.hookManager() })
 }
 

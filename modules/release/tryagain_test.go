@@ -1,0 +1,109 @@
+package release
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+
+// jobOf is a Job of a chart with annotations.
+func jobOf(image, annotations string) string {
+	return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: run, annotations: {" + annotations + "}}\nspec: {ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: run, image: " + image + "}]}}}\n---\n"
+}
+
+const bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata: {value: 1}\n---\n"
+
+func (w *driftWorld) try(chart, fails string) {
+	w.t.Helper()
+	target := w.target("red")
+	target.Chart = chartOf("web", chart)
+	_, err := w.Reconcile(w.t.Context(), target)
+	if fails == "" && err != nil || fails != "" && (err == nil || !strings.Contains(err.Error(), fails)) {
+		w.t.Fatalf("%v, want %q", err, fails)
+	}
+}
+
+// The try of an install that has failed takes over nothing that others have made since, and an uninstall leaves that.
+func TestATryAgainTakesNothingOver(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.try(bad+nearMap, "bad")
+	w.remove(configMaps, w.apps, "a")
+	w.create(configMaps, w.apps, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {color: theirs}\n")
+	uid := w.uid(configMaps, w.apps, "a")
+	for _, chart := range []string{bad + nearMap, nearMap} {
+		w.try(chart, `ConfigMap "a" in namespace apps is there already and belongs to no helm release`)
+	}
+	if _, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if !w.there(configMaps, w.apps, "a") || w.uid(configMaps, w.apps, "a") != uid {
+		t.Error("somebody's object is gone")
+	}
+}
+
+// A Job that becomes a hook runs anew, whatever its delete policy, and stays long enough for its end to be seen.
+func TestAJobThatBecomesAHookRuns(t *testing.T) {
+	for _, policy := range []string{"", ", helm.sh/hook-delete-policy: hook-failed"} {
+		w, _ := newSimulatedDrift(t)
+		w.o.Lifeless = true // nobody runs the Job
+		w.try(jobOf("one", ""), "")
+		uid := w.uid(jobs, w.apps, "run")
+		w.try(jobOf("two", `helm.sh/hook: "pre-install,pre-upgrade"`+policy)+nearMap, "")
+		if w.uid(jobs, w.apps, "run") == uid {
+			t.Error("the Job is the one from before")
+		}
+		live, err := w.client.Resource(jobs).Namespace(w.apps).Get(t.Context(), "run", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ttl, _, _ := unstructured.NestedInt64(live.Object, "spec", "ttlSecondsAfterFinished"); ttl != seenFor {
+			t.Errorf("it stays for %d s", ttl)
+		}
+	}
+}
+
+// A Job of a hook that an earlier try has left, which may have been killed, does not hold up the next one; that of an
+// earlier revision does, as with Helm.
+func TestAHookOfAnEarlierTry(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.o.Lifeless = true // nobody runs the Job
+	hook := jobOf("one", `helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: hook-failed`)
+	w.try(hook+bad, "bad")
+	uid := w.uid(jobs, w.apps, "run")
+	w.try(hook+bad, "bad")
+	if w.uid(jobs, w.apps, "run") != uid {
+		t.Error("it has run twice")
+	}
+	w.try(hook+nearMap, `jobs.batch "run" already exists`)
+}
+
+// An object of the release that becomes a hook stays when another hook fails.
+func TestAHookThatFailsDeletesNoMember(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.try(nearMap, "")
+	uid := w.uid(configMaps, w.apps, "a")
+	of := w.client.Resource(jobs).Namespace(w.apps)
+	watch, err := of.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	go func() { // the Job fails
+		for ev := range watch.ResultChan() {
+			if live, is := ev.Object.(*unstructured.Unstructured); is && ev.Type == "ADDED" {
+				_, _ = of.Patch(t.Context(), live.GetName(), types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Failed", "status": "True"}]}}`), metav1.PatchOptions{}, "status")
+			}
+		}
+	}()
+	w.try(strings.Replace(nearMap, "name: a", `name: a, annotations: {helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded"}`, 1)+
+		jobOf("one", `helm.sh/hook: pre-upgrade, helm.sh/hook-weight: "1"`), "job run failed")
+	if !w.there(configMaps, w.apps, "a") || w.uid(configMaps, w.apps, "a") != uid {
+		t.Error("an object of the revision that is deployed is gone")
+	}
+}
