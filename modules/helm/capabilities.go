@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,8 +16,8 @@ import (
 type Capabilities = chartutil.Capabilities
 
 // CapabilitiesOf reads the capabilities of an API server. Failed are the group-versions that it does not tell of, as
-// while a server behind an APIService is away, and why.
-func CapabilitiesOf(d discovery.DiscoveryInterface) (caps *Capabilities, failed map[string]error, err error) {
+// while a server behind an APIService is away, and why: they count as before, where that is not nil.
+func CapabilitiesOf(d discovery.DiscoveryInterface, before *Capabilities) (caps *Capabilities, failed map[string]error, err error) {
 	version, err := d.ServerVersion()
 	if err != nil {
 		return nil, nil, fmt.Errorf("the version of the API server: %w", err)
@@ -39,6 +40,13 @@ func CapabilitiesOf(d discovery.DiscoveryInterface) (caps *Capabilities, failed 
 	for _, l := range lists {
 		for _, r := range l.APIResources {
 			served[path.Join(l.GroupVersion, r.Kind)] = true
+		}
+	}
+	for of := range failed {
+		for i := 0; before != nil && i < len(before.APIVersions); i++ {
+			if name := before.APIVersions[i]; strings.HasPrefix(name+"/", of+"/") {
+				served[name] = true
+			}
 		}
 	}
 	caps = &Capabilities{

@@ -155,7 +155,7 @@ func TestCapabilitiesAsInHelm(t *testing.T) {
 	away := map[schema.GroupVersion]error{{Group: "a", Version: "v1"}: errors.New("away")}
 	partly.err = &discovery.ErrGroupDiscoveryFailed{Groups: away}
 	for _, s := range []server{{}, full, partly, {err: errors.New("down")}} {
-		caps, failed, err := CapabilitiesOf(s)
+		caps, failed, err := CapabilitiesOf(s, nil)
 		want, wantErr := action.GetVersionSet(s)
 		if (err != nil) != (wantErr != nil) {
 			t.Errorf("%v, in Helm %v", err, wantErr)
@@ -174,6 +174,15 @@ func TestCapabilitiesAsInHelm(t *testing.T) {
 		if !maps.Equal(got, set) || (failed["a/v1"] != nil) != (s.err != nil) || caps.KubeVersion.Version != "v1.37.1" {
 			t.Errorf("%v %v, in Helm %v", caps, failed, want)
 		}
+	}
+}
+
+// Kinds of a group that the API server does not tell of count as before.
+func TestCapabilitiesOfAGroupThatIsAway(t *testing.T) {
+	s := server{groups: []*metav1.APIGroup{{}}, err: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "a", Version: "v1"}: errors.New("away")}}}
+	caps, _, err := CapabilitiesOf(s, &Capabilities{APIVersions: []string{"a/v1", "a/v1/A", "a/v10/A", "b/v1/B"}})
+	if err != nil || !caps.APIVersions.Has("a/v1/A") || caps.APIVersions.Has("a/v10/A") || caps.APIVersions.Has("b/v1/B") {
+		t.Errorf("%v, %v", caps.APIVersions, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -31,10 +32,16 @@ func Render(ch *Chart, values map[string]any, o Options, caps *Capabilities, loo
 	if err != nil {
 		return nil, err
 	}
+	files := map[string]string{}
 	if lookup == nil {
-		return engine.Engine{}.Render(ch, top)
+		files, err = engine.Engine{}.Render(ch, top)
+	} else {
+		files, err = engine.RenderWithClientProvider(ch, top, provider(lookup))
 	}
-	return engine.RenderWithClientProvider(ch, top, provider(lookup))
+	for name, text := range files { // a template may be put together of files with byte order marks
+		files[name] = strings.ReplaceAll(text, "\n\ufeff", "\n")
+	}
+	return files, err
 }
 
 // provider is a lookup as Helm wants it: as clients.

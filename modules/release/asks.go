@@ -71,10 +71,11 @@ func (f facts) answer(caps *helm.Capabilities) string {
 	return out.String()
 }
 
-// unanswered says why a chart has no answer: discovery that has failed decides nothing.
+// unanswered says why a chart has no answer: discovery that has failed decides nothing that a chart names. One that asks
+// for all that is served goes on with what was served before, as its own APIService may be what is away.
 func (f facts) unanswered(failed map[string]error) error {
 	for _, of := range slices.Sorted(maps.Keys(failed)) {
-		asks := f.all
+		asks := false
 		for name := range strings.SplitSeq(f.has, "\n") {
 			asks = asks || name == of || strings.HasPrefix(name, of+"/")
 		}
@@ -186,7 +187,10 @@ func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
 	if err != nil || now == seen {
 		return seen
 	}
-	caps, failed, err := helm.CapabilitiesOf(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()))
+	m.capsMu.Lock()
+	before := cmp.Or(m.caps, m.stale)
+	m.capsMu.Unlock()
+	caps, failed, err := helm.CapabilitiesOf(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()), before)
 	if err != nil {
 		return seen
 	}

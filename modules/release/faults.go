@@ -85,6 +85,10 @@ type lostPort struct {
 // file looks at the objects of one rendered file.
 func (f *faults) file(name string, objects []object) {
 	for i, o := range objects {
+		if o.Kind == "" || o.APIVersion == "" {
+			f.kindless(name, o)
+			continue
+		}
 		f.metadata(name, o)
 		f.twice(name, o)
 		f.keys(name, o)
@@ -100,6 +104,21 @@ func (f *faults) add(file string, o object, at, text string) {
 // line is where a template gives an object, or the item of a list, a field; 0 when that is not seen.
 func (f *faults) line(file string, o object, at string) int {
 	return cmp.Or(f.t.lineOf(file, o.Kind, at), f.t.lineOf(file, o.Kind+"List", at), f.t.lineOf(file, "List", at))
+}
+
+// kindless tells of an object that does not say what it is. Without metadata it may be none.
+func (f *faults) kindless(file string, o object) {
+	if o.Kind+o.APIVersion == "" && o.doc["metadata"] == nil && len(o.doc) > 0 {
+		return
+	}
+	field, of := "kind", "an object"
+	if o.Kind != "" {
+		field, of = "apiVersion", o.Kind
+	}
+	if o.Name != "" {
+		of += " " + strconv.Quote(message.Cut(o.Name, 100))
+	}
+	f.add(file, o, "metadata.name", of+" has no "+field+": give it one, or leave the document out")
 }
 
 // metadata tells of names that are missing, and of what is no text: YAML takes y, on and 1.0 for something else.
@@ -121,7 +140,7 @@ func (f *faults) metadata(file string, o object) {
 		right = false
 		return true
 	}
-	if named := !wrong("name", of["name"]); named && !o.test && o.APIVersion != "" { // else it is no object at all
+	if named := !wrong("name", of["name"]); named && !o.test {
 		f.name(file, o, of)
 	}
 	wrong("namespace", of["namespace"])

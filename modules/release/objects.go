@@ -83,7 +83,16 @@ func without(namespace string, list, others []object) []object {
 
 // objectsOf names the objects of a manifest, those of lists too.
 func objectsOf(manifest string) ([]object, error) {
-	var found []object
+	found, err := documentsOf(manifest)
+	return withKinds(found), err
+}
+
+func withKinds(list []object) []object {
+	return slices.DeleteFunc(list, func(o object) bool { return o.Kind == "" })
+}
+
+// documentsOf does so with documents that have no kind, too.
+func documentsOf(manifest string) (found []object, err error) {
 	for _, doc := range plain.Documents(manifest) {
 		var obj map[string]any
 		if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
@@ -110,7 +119,7 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 			list = addObjects(list, m, apiVersion, strings.TrimSuffix(kind, "List"), true)
 		}
 	}
-	if kind == "" || isList && !item { // comments only
+	if doc == nil || isList && !item { // comments only
 		return list
 	}
 	return append(list, objectOf(doc, apiVersion, kind))

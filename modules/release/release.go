@@ -125,7 +125,8 @@ type Manager struct {
 
 	capsMu sync.Mutex
 	caps   *helm.Capabilities
-	failed map[string]error // group-versions that the API server did not tell of
+	stale  *helm.Capabilities // the ones before
+	failed map[string]error   // group-versions that the API server did not tell of
 	// asks has a signal when a chart has asked, or discovery was forgotten.
 	asks chan struct{}
 }
@@ -353,7 +354,7 @@ func (m *Manager) ResetDiscovery() {
 	m.o.Discovery.Invalidate()
 	m.o.Mapper.Reset()
 	m.capsMu.Lock()
-	m.caps = nil
+	m.stale, m.caps = cmp.Or(m.caps, m.stale), nil
 	m.capsMu.Unlock()
 	m.lookSoon()
 }
@@ -366,9 +367,12 @@ func (m *Manager) capabilities() (*helm.Capabilities, error) {
 	if m.caps != nil && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
-	var err error
-	m.caps, m.failed, err = helm.CapabilitiesOf(m.o.Discovery)
-	return m.caps, err
+	caps, failed, err := helm.CapabilitiesOf(m.o.Discovery, cmp.Or(m.caps, m.stale))
+	if err != nil {
+		return nil, err
+	}
+	m.caps, m.failed = caps, failed
+	return caps, nil
 }
 
 // validateName refuses what Helm or a label could not hold.

@@ -209,12 +209,12 @@ func (m *Manager) evaluate(ctx context.Context, j job, lookup helm.Lookup) (outc
 func (m *Manager) objectsIn(t Target, ch *helm.Chart, files map[string]string) (all []object, warnings []string, err error) {
 	f := faults{t: t, clusterWide: m.clusterWide, seen: map[string][]place{}, definitions: slices.Concat(t.CRDs, helm.CRDs(ch))}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		found, err := objectsOf(files[name])
+		found, err := documentsOf(files[name])
 		if err != nil {
 			return nil, nil, notYAML(t.Chart, name, files[name], err)
 		}
 		f.file(name, found)
-		all = append(all, found...)
+		all = append(all, withKinds(found)...)
 	}
 	for _, fault := range f.all() {
 		if !fault.Warns {

@@ -107,3 +107,12 @@ func TestAHookThatFailsDeletesNoMember(t *testing.T) {
 		t.Error("an object of the revision that is deployed is gone")
 	}
 }
+
+// A byte order mark in the midst of a template, where files were put together, is no part of an object.
+func TestMarksBetweenObjects(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.try(nearMap+"\ufeff"+strings.Replace(nearMap, "name: a", "name: b", 1), "")
+	if !w.there(configMaps, w.apps, "b") {
+		t.Error("an object is missing")
+	}
+}

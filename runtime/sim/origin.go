@@ -146,7 +146,7 @@ func (w *World) Later() []string {
 
 // Capabilities are what charts see of the API server as .Capabilities.
 func (w *World) Capabilities() (*helm.Capabilities, error) {
-	caps, _, err := helm.CapabilitiesOf(w.capabilities())
+	caps, _, err := helm.CapabilitiesOf(w.capabilities(), nil)
 	return caps, err
 }
 
