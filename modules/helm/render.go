@@ -32,7 +32,7 @@ func Render(ch *Chart, values map[string]any, o Options, caps *Capabilities, loo
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{}
+	var files map[string]string
 	if lookup == nil {
 		files, err = engine.Engine{}.Render(ch, top)
 	} else {
