@@ -304,8 +304,8 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 		return
 	}
 	kind, _ := one.object["kind"].(string)
-	if version, _ := one.object["apiVersion"].(string); kind == "" || version == "" {
-		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path), Message: "what it renders to is no object: apiVersion or kind is missing"})
+	if version, _ := one.object["apiVersion"].(string); kind == "" { // of a kind without a version its faults tell
+		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path), Message: "what it renders to is no object: kind is missing"})
 	} else if _, gone := c.kinds.gone[version+" "+kind]; gone {
 		c.goneKind(m, one.path, version, kind)
 	}
