@@ -100,7 +100,7 @@ func Missing(ch *Chart) error {
 // HasV1 says that a chart is of the first form: it names its dependencies in requirements.yaml.
 func HasV1(ch *Chart) bool { return ch.Metadata.APIVersion == chart.APIVersionV1 }
 
-// CRDs are the files under crds/ of a chart and of its subcharts; of those that are enabled, after [Enable].
+// CRDs are the files under crds/ of a chart and of its subcharts; after [Enable], of the enabled ones.
 func CRDs(ch *Chart) (files []File) {
 	for _, crd := range ch.CRDObjects() {
 		files = append(files, File{crd.Filename, crd.File.Data})

@@ -141,7 +141,7 @@ func (s server) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRes
 	return s.groups, s.lists, s.err
 }
 
-// Capabilities are those that Helm sees, and name the groups of which the API server does not tell.
+// Capabilities are as Helm sees them, and name the groups that the API server does not tell of.
 func TestCapabilitiesAsInHelm(t *testing.T) {
 	full := server{
 		groups: []*metav1.APIGroup{{

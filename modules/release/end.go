@@ -74,7 +74,7 @@ func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
 	return nil
 }
 
-// delete deletes objects, and waits for the end of those that one has deleted, if it is asked to.
+// delete calls one for each object. With wait it returns once the deleted ones are gone.
 func (l *life) delete(objects []stored, back, wait bool, one func(s stored) (deleted bool, err error)) error {
 	deleted := make([]bool, len(objects))
 	err := l.m.each(objects, back, func(i int) (err error) {

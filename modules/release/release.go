@@ -103,13 +103,13 @@ type Manager struct {
 	kindless sync.Map // Ref → nothing
 	// hookless are the modules whose next uninstall runs no hooks of the chart, see [Manager.Again].
 	hookless sync.Map // Ref of the module alone → nothing
-	// again are the modules of which somebody asks for another try of what was rolled back, see [Manager.Again].
+	// again are the modules whose rollback somebody wants tried anew, see [Manager.Again].
 	again sync.Map // Ref of the module alone → nothing
 	// ending are the uninstalls that are under way.
 	ending sync.Map // module → its end
 	// claims are the objects that releases wait for, see [Manager.claim].
 	claims sync.Map // Ref → claims
-	// told are the fields left to other writers of a release of which repairs have told.
+	// told are the fields, left to other writers, that repairs have named in the log.
 	told sync.Map // text → nothing
 	// questions are those of charts about the API server, see [Manager.ask].
 	questions sync.Map // Ref → question

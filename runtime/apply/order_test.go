@@ -16,7 +16,7 @@ func TestInstallOrder(t *testing.T) {
 	}
 }
 
-// Kinds come one after the other, also those that stand apart; one object that fails holds up no other, unless its
+// Kinds come one after the other, wherever they stand; one object that fails holds up no other, unless its
 // error ends the whole.
 func TestOrder(t *testing.T) {
 	kinds := []string{"Widget", "Deployment", "Gadget", "ConfigMap", "Deployment", "Namespace"}
