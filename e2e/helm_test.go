@@ -48,6 +48,15 @@ func TestHelmSeesTheReleases(t *testing.T) {
 
 	f.configure(map[string]string{"shop": "text: later"})
 	f.waitRevision(apps, "store", 2)
+
+	// What somebody rolls back by hand comes back.
+	back := action.NewRollback(helm(apps))
+	back.Version = 1
+	if err := back.Run("store"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitRevision(apps, "store", 4)
+	f.waitState("shop", status.ModuleReady)
 }
 
 // An error about a right says which one to give, to whom, and where; the others go on.

@@ -55,8 +55,9 @@ const (
 	stepRecover step = "recover"
 	// stepFinishUninstall: an uninstall was cut off; end it, then look again.
 	stepFinishUninstall step = "finish-uninstall"
-	// stepRefuse: the release is not ours to touch.
+	// stepRefuse: the release is not ours to touch. stepWait: somebody works on it with helm.
 	stepRefuse step = "refuse"
+	stepWait   step = "wait"
 )
 
 // revision is what the labels of a release's newest Secret tell.
@@ -88,10 +89,12 @@ type want struct {
 	Lookups string
 	// AsBefore: another manifest is no news, see [reconcile.asBefore].
 	AsBefore bool
-	// Adopt takes over a release that belongs to no starling.
+	// Adopt takes over a release that belongs to no starling. Now tells whether helm still works on one.
 	Adopt bool
-	// Tried is LabelTried of a revision that fails, "" without rollbacks. Again: what was rolled back is tried once more.
+	Now   time.Time
+	// Tried is LabelTried of a revision that fails, "" without rollbacks.
 	Tried string
+	// Again: somebody asks for another try.
 	Again bool
 }
 
@@ -162,8 +165,16 @@ func decide(last revision, w want) (step, string) {
 		switch last.Status {
 		case helm.StatusDeployed, helm.StatusFailed, helm.StatusSuperseded:
 			return rendered(w, stepUpgrade, "taken over from helm")
+		case helm.StatusUninstalled:
+			return rendered(w, stepReplace, "uninstalled with helm, and its history kept")
+		case helm.StatusUninstalling:
+			return stepWait, "is uninstalling with helm: if that was cut off, end it with helm uninstall"
 		}
-		return stepRefuse, who + ", and is " + string(last.Status) + ": wait until that work has ended"
+		if end := last.Made.Add(mostHelm); !w.Again && w.Now.Before(end) {
+			return stepWait, fmt.Sprintf("is %s: helm works on revision %d of it, or was cut off; it is taken over once that has ended, or at %s, "+
+				"or at once by: kubectl annotate --overwrite module %s %s=again", last.Status, last.Number, end.UTC().Format(time.TimeOnly+" MST"), w.Module, effect.ReconcileAnnotation)
+		}
+		return stepRecover, fmt.Sprintf("helm has left it %s", last.Status)
 	}
 	switch last.Status {
 	case helm.StatusUninstalling:

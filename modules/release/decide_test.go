@@ -2,6 +2,7 @@ package release
 
 import (
 	"testing"
+	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -48,8 +49,17 @@ func TestDecide(t *testing.T) {
 			"no starling (it was installed with helm or by another operator)"},
 		{"no label, adopted", revision{Number: 1, Status: helmrelease.StatusDeployed}, adopting(before), stepRender, "taken over from helm"},
 		{"no label, adopted, rendered", revision{Number: 1, Status: helmrelease.StatusFailed}, adopting(after("m", false)), stepUpgrade, "taken over from helm"},
-		{"no label, pending, adopted", revision{Number: 1, Status: helmrelease.StatusPendingUpgrade}, adopting(before), stepRefuse,
-			"no starling (it was installed with helm or by another operator), and is pending-upgrade: wait until that work has ended"},
+		{"no label, pending, adopted", revision{Number: 1, Status: helmrelease.StatusPendingUpgrade}, adopting(before), stepWait,
+			"is pending-upgrade: helm works on revision 1 of it, or was cut off; it is taken over once that has ended, or at 01:00:00 UTC, " +
+				"or at once by: kubectl annotate --overwrite module web starling.dev/reconcile=again"},
+		{"no label, pending, adopted, asked for again", revision{Number: 1, Status: helmrelease.StatusPendingInstall}, again(adopting(before)), stepRecover,
+			"helm has left it pending-install"},
+		{"no label, pending for long, adopted", revision{Number: 1, Status: helmrelease.StatusPendingRollback, Made: time.Time{}.Add(-mostHelm)},
+			adopting(before), stepRecover, "helm has left it pending-rollback"},
+		{"no label, uninstalling, adopted", revision{Number: 1, Status: helmrelease.StatusUninstalling}, adopting(before), stepWait,
+			"is uninstalling with helm: if that was cut off, end it with helm uninstall"},
+		{"no label, uninstalled, adopted", revision{Number: 1, Status: helmrelease.StatusUninstalled}, adopting(after("m", false)), stepReplace,
+			"uninstalled with helm, and its history kept"},
 		{"another instance is never adopted", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},
 			adopting(before), stepRefuse, "the starling instance x.starling"},
 		{"another instance", revision{Number: 1, Status: helmrelease.StatusDeployed, Labels: map[string]string{effect.InstanceLabel: "x.starling"}},

@@ -80,7 +80,7 @@ func (r *reconcile) run() (Result, error) {
 			return Result{}, err
 		}
 	}
-	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt}
+	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt, Now: r.m.o.Now()}
 	_, r.want.Again = r.m.again.LoadAndDelete(Ref{Module: r.t.Module})
 	if r.t.Rollback {
 		r.want.Tried = textDigest(fmt.Sprint(r.t.Wait, r.t.Timeout))
@@ -100,6 +100,8 @@ func (r *reconcile) run() (Result, error) {
 		switch next {
 		case stepRefuse:
 			return Result{}, errForeign(r.t.Ref(), why)
+		case stepWait:
+			return Result{}, fmt.Errorf("release %s %s", r.t.Ref(), why)
 		case stepNothing:
 			return r.result(ActionUnchanged, why), r.clean()
 		case stepRender:
@@ -345,7 +347,12 @@ func (r *reconcile) settle() {
 }
 
 // note records the digests of the revision that is there.
-func (r *reconcile) note() error { return r.m.note(r.ctx, r.t.Ref(), r.last, r.want) }
+func (r *reconcile) note() (err error) {
+	if err = r.m.note(r.ctx, r.t.Ref(), r.last, r.want); err == nil {
+		r.last, err = r.m.noted(r.ctx, r.t.Ref(), r.last)
+	}
+	return err
+}
 
 // noteNew records the digests of the revision that was made just now.
 func (r *reconcile) noteNew() error {

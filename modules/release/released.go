@@ -131,10 +131,11 @@ func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) error {
 	return m.records.set(ctx, rec)
 }
 
-// deployed is the revision that is deployed, as far as this process knows.
+// deployed is the revision that is deployed, as far as this process knows, and the digest of its inputs.
 type deployed struct {
 	number int
 	uid    string
+	inputs string
 }
 
 // noteObjects notes what an action has made.
@@ -188,7 +189,7 @@ func (r *reconcile) result(action, why string) Result {
 		res.Unknown = rec.Unknown
 	}
 	if r.last.UID != "" {
-		r.m.current.Store(r.t.Ref(), deployed{r.last.Number, r.last.UID})
+		r.m.current.Store(r.t.Ref(), deployed{r.last.Number, r.last.UID, r.last.Labels[LabelInputs]})
 	}
 	return res
 }

@@ -285,7 +285,8 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 		}
 		return rel, uid, nil
 	}
-	if known, ok := m.current.Load(ref); ok {
+	known, is := m.current.Load(ref)
+	if is {
 		known := known.(deployed)
 		newest := make(chan error, 1)
 		look := func() { newest <- m.isNewest(ctx, ref, known.number) }
@@ -295,20 +296,17 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 			go look()
 		}
 		rel, uid, err := get(known.number)
-		is := <-newest
-		if is == nil && (err != nil || rel != nil && uid == known.uid) {
+		newer := <-newest
+		if newer == nil && (err != nil || rel != nil && uid == known.uid) {
 			return rel, uid, "", err
 		}
-		if is != nil && !errors.Is(is, errNewer) {
-			return nil, "", "", is
+		if newer != nil && !errors.Is(newer, errNewer) {
+			return nil, "", "", newer
 		}
 	}
 	last, err := m.latest(ctx, ref)
 	if err != nil || last.Number == 0 {
 		return nil, "", "", err
-	}
-	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
-		return nil, "", "", errForeign(ref, who)
 	}
 	if last.Status.IsPending() && time.Since(last.Made) < mostHelm {
 		return nil, "", fmt.Sprintf("revision %d of release %s is %s: somebody works on it with helm", last.Number, ref, last.Status), nil
@@ -316,9 +314,14 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 	if last.Status != helm.StatusDeployed {
 		return nil, "", "", nil
 	}
+	if owner(last.Labels, m.o.Instance, ref.Module) != "" || is && last.UID != known.(deployed).uid && last.Labels[LabelInputs] != known.(deployed).inputs {
+		m.o.Log.Warn().Str("module", ref.Module).Str("release", ref.Name).Int("revision", last.Number).
+			Msg("somebody has made a revision of other inputs with helm, as helm rollback does: the release is made anew as the module has it")
+		return nil, "", "", nil
+	}
 	rel, uid, err = get(last.Number)
 	if rel != nil {
-		m.current.Store(ref, deployed{last.Number, uid})
+		m.current.Store(ref, deployed{last.Number, uid, last.Labels[LabelInputs]})
 	}
 	return rel, uid, "", err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // store is where Helm keeps the revisions of a namespace.
@@ -107,7 +108,7 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 	if last.Number == 0 {
 		return nil
 	}
-	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
+	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" && last.Labels[effect.InstanceLabel] != "" {
 		return errForeign(ref, who)
 	}
 	switch last.Status {
