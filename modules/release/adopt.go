@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ const waitsFor = 15 * time.Minute
 
 // claims are the objects that a release waits for, until a time.
 type claims struct {
-	of    map[string]bool // by identity
+	of    map[Key]bool // by identity
 	until time.Time
 }
 
@@ -47,15 +48,15 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 	if err != nil {
 		return fmt.Errorf("asking whose the objects are that module(adopt = True) may take over: %w", err)
 	}
-	waits := map[string]bool{}
+	waits := map[Key]bool{}
 	var refused error
 	for i, o := range objects {
 		if holders[i] == "" {
 			continue
 		}
-		waits[o.identity("")] = true
-		o.Namespace = o.ref(t.Namespace).Namespace
-		waits[o.identity("")] = true
+		waits[o.AnyVersion()] = true
+		o.Key = o.ref(t.Namespace)
+		waits[o.AnyVersion()] = true
 		if refused == nil {
 			refused = fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", o, holders[i])
 		}
@@ -70,7 +71,7 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 
 // holder says who has an object that is there, "" for nobody.
 func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error) {
-	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	mapping, err := m.o.Mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
 	if meta.IsNoMatchError(err) {
 		return "", nil
 	}
@@ -148,21 +149,20 @@ func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	want := object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
-	for _, o := range objects {
-		if o.groupKind() == want.groupKind() && o.Name == key.Name && (key.Namespace == "" || o.ref(ref.Namespace).Namespace == key.Namespace) {
-			return true, nil
+	return slices.ContainsFunc(objects, func(o object) bool {
+		is := o.ref(ref.Namespace)
+		if key.Namespace == "" {
+			is.Namespace = ""
 		}
-	}
-	return false, nil
+		return is.AnyVersion() == key.AnyVersion()
+	}), nil
 }
 
 // claimed says whether another release waits for an object.
 func (m *Manager) claimed(ref Ref, key Key) (found bool) {
-	id := object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}.identity("")
 	m.claims.Range(func(by, waits any) bool {
 		c := waits.(claims)
-		found = by.(Ref) != ref && c.of[id] && time.Now().Before(c.until)
+		found = by.(Ref) != ref && c.of[key.AnyVersion()] && time.Now().Before(c.until)
 		return !found
 	})
 	return found

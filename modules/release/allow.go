@@ -18,9 +18,8 @@ import (
 // names (docs/decisions/0016).
 
 func (o object) ref(namespace string) effect.Ref {
-	ref := effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-	ref.Namespace = cmp.Or(ref.Namespace, namespace)
-	return ref
+	o.Namespace = cmp.Or(o.Namespace, namespace)
+	return o.Key
 }
 
 // instance names the Starling, whose own objects no chart may touch.
@@ -76,10 +75,7 @@ func missingInstalls(t Target, objects []object) (lines []string, wrong []Missin
 func (m *Manager) limitList(t Target, list []stored) error {
 	var objects []object
 	for _, s := range list {
-		objects = append(objects, object{
-			APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name,
-			token: effect.HoldsToken(s.key.APIVersion, s.key.Kind, s.obj.Object),
-		})
+		objects = append(objects, object{Key: s.key, token: effect.HoldsToken(s.key.APIVersion, s.key.Kind, s.obj.Object)})
 	}
 	return m.limit(t, objects)
 }

@@ -48,11 +48,11 @@ func TestInstalls(t *testing.T) {
 		})
 	}
 	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
-	typo := []object{{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}
+	typo := []object{{Key: Key{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}}
 	if err := m.limit(Target{Namespace: "web"}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {
 		t.Errorf("a kind that is written wrongly: %v", err)
 	}
-	own := []object{{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}
+	own := []object{{Key: Key{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}}
 	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)
 	}

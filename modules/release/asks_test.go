@@ -162,7 +162,7 @@ func TestFollow(t *testing.T) {
 		s.set(func() { s.text = "one" })
 		r := &reconcile{m: m, t: Target{Module: "looks", Name: "looks", Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"a"}}}}}
 		l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: r.t}
-		if _, err := l.find(t.Context(), lookup{"v1", "ConfigMap", "a", "a"}); err != nil {
+		if _, err := l.find(t.Context(), lookup{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		r.follow(rendering{answers: l.answers}, true)

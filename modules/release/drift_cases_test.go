@@ -282,12 +282,12 @@ func testDriftCases(t *testing.T, all *driftWorld) {
 					t.Errorf("owned was %x and is %x, %v", before.Owned, now, known)
 				}
 			}
-			w.repaired(c, before.Key())
+			w.repaired(c, before.Key)
 			if !c.gone {
 				before.Owned, _ = owned.Of(o.get().GetManagedFields(), FieldManager, nil)
 				w.seesMore(o, before)
 			}
-			if again := w.repair(before.Key()); len(again.Written) > 0 {
+			if again := w.repair(before.Key); len(again.Written) > 0 {
 				t.Errorf("once more %v were written", again.Written)
 			}
 			if last, err := w.Last(context.WithoutCancel(t.Context()), w.apps, "web"); err != nil || last.Version != 1 {
@@ -347,7 +347,7 @@ func (w *driftWorld) seesMore(o *others, before Object) {
 	if now, _ := owned.Of(o.get().GetManagedFields(), FieldManager, nil); before.Owned.Same(now) {
 		w.t.Errorf("after %s nothing is seen", body)
 	}
-	w.repair(before.Key())
+	w.repair(before.Key)
 }
 
 // seenOf is what is known of the object named web of a resource.

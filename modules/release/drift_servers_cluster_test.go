@@ -89,7 +89,7 @@ func TestDriftByWebhooks(t *testing.T) {
 	}
 	repair := func(written int) {
 		t.Helper()
-		out := w.repair(before.Key())
+		out := w.repair(before.Key)
 		if len(out.Written) != written {
 			t.Errorf("%+v", out)
 		}
@@ -168,7 +168,7 @@ func TestDriftOfAggregatedAPIs(t *testing.T) {
 	gears := &others{w, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gears"}}
 	for _, change := range []string{`{"spec":{"count":2}}`, `{"spec":{"more":2}}`} {
 		gears.merge(change)
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Only: []Key{res.Objects.Seen[0].Key()}})
+		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Only: []Key{res.Objects.Seen[0].Key}})
 		if err != nil || len(out.Written) != 1 && strings.Contains(change, "count") || len(out.Objects.Seen) != 1 || out.Objects.Seen[0].Version == res.Objects.Seen[0].Version {
 			t.Errorf("%+v, %v", out, err)
 		}

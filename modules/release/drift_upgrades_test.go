@@ -26,7 +26,7 @@ func testDriftOverWrites(t *testing.T, w *driftWorld) {
 			t.Fatalf("%+v", o)
 		}
 		for _, s := range o.Seen {
-			expected[s.Key()] = s
+			expected[s.Key] = s
 		}
 	}
 	// seen are the objects of which Starling owns something else than expected.

@@ -187,7 +187,7 @@ func (f *faults) twice(file string, o object) {
 	if o.hook || o.Name == "" {
 		return
 	}
-	id := o.groupKind().String() + "/" + o.Name
+	id := o.gvk().GroupKind().String() + "/" + o.Name
 	for _, other := range f.seen[id] {
 		if other.identity(f.t.Namespace) != o.identity(f.t.Namespace) && (f.clusterWide == nil || !f.clusterWide(o)) {
 			continue
@@ -354,7 +354,7 @@ func (f *faults) nthLine(file string, from, nth int, field, value string) int {
 
 // clusterWide says whether the cluster serves the kind of an object without namespaces.
 func (m *Manager) clusterWide(o object) bool {
-	mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+	mapping, err := m.o.Mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 

@@ -92,7 +92,7 @@ func HooksRan(rel *helm.Release) (spans []owned.Span) {
 }
 
 func isOf(members []stored, s stored) bool {
-	return slices.ContainsFunc(members, func(m stored) bool { return identityOfKey(m.key) == identityOfKey(s.key) })
+	return slices.ContainsFunc(members, func(m stored) bool { return m.key.AnyVersion() == s.key.AnyVersion() })
 }
 
 // runs says whether an object is waited for until it has ended.

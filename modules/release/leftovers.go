@@ -68,7 +68,7 @@ func (m *Manager) placed(list []object) []object {
 		if o.Namespace == "" {
 			continue
 		}
-		mapping, err := m.o.Mapper.RESTMapping(o.groupKind(), o.version())
+		mapping, err := m.o.Mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
 			list[i].Namespace = ""
 		}
@@ -122,7 +122,7 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 
 // remove deletes one object, if it is there and belongs to the release.
 func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
-	mapping, _, err := m.mapping(o.groupKind().WithVersion(o.version()))
+	mapping, _, err := m.mapping(o.gvk())
 	if meta.IsNoMatchError(err) {
 		return m.unserved(ctx, o)
 	}

@@ -39,7 +39,7 @@ type life struct {
 	// holds is how many bytes of manifests are in memory.
 	holds int64
 	// hooked are the objects that hooks of the revision before have made, by identity.
-	hooked map[string]bool
+	hooked map[Key]bool
 	// since is when the first try of what is tried once more has begun.
 	since time.Time
 	// seen are the objects of the release as the API server has answered.

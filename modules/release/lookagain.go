@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -68,14 +67,10 @@ func (m *Manager) RecheckLookups(ctx context.Context) (modules []string) {
 
 func (m *Manager) lookUpAgain(ctx context.Context, f *followed) (now map[lookup]found, known bool) {
 	l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: f.target, instance: m.instance()}
-	for _, of := range slices.SortedFunc(maps.Keys(f.answers), lookup.compare) {
+	for _, of := range slices.SortedFunc(maps.Keys(f.answers), lookup.Compare) {
 		if _, err := l.find(ctx, of); err != nil && !apierrors.IsNotFound(err) {
 			return nil, false
 		}
 	}
 	return l.answers, true
-}
-
-func (l lookup) compare(other lookup) int {
-	return cmp.Or(strings.Compare(l.APIVersion, other.APIVersion), strings.Compare(l.Kind, other.Kind), strings.Compare(l.Namespace, other.Namespace), strings.Compare(l.Name, other.Name))
 }

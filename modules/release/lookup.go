@@ -21,8 +21,8 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// lookup is one lookup of a chart that another process renders; a list without a Name.
-type lookup struct{ APIVersion, Kind, Namespace, Name string }
+// lookup is one lookup of a chart; a list without a Name.
+type lookup = effect.Ref
 
 // answer is what it finds.
 type answer struct {
@@ -33,8 +33,8 @@ type answer struct {
 	Err     string
 }
 
-// ask answers a lookup of another process.
-func (l lookup) ask(find helm.Lookup) answer {
+// answerTo answers a lookup of another process.
+func answerTo(l lookup, find helm.Lookup) answer {
 	content, err := find(l.APIVersion, l.Kind, l.Namespace, l.Name)
 	if apierrors.IsNotFound(err) {
 		return answer{Missing: true}
@@ -52,7 +52,7 @@ func (l lookup) ask(find helm.Lookup) answer {
 // in answers the lookups of templates until ctx ends.
 func (l *lookups) in(ctx context.Context) helm.Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		return l.find(ctx, lookup{apiVersion, kind, namespace, name})
+		return l.find(ctx, lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
 	}
 }
 
@@ -77,7 +77,7 @@ func (l *lookups) find(ctx context.Context, of lookup) (map[string]any, error) {
 	} else if of.Namespace != "" {
 		client = all.Namespace(of.Namespace)
 	}
-	if err := l.allowed(effect.Ref(of), namespaced); err != nil {
+	if err := l.allowed(of, namespaced); err != nil {
 		return nil, err
 	}
 	if of.Name == "" {
@@ -99,7 +99,7 @@ func (l *lookups) find(ctx context.Context, of lookup) (map[string]any, error) {
 		return nil, err
 	}
 	if l.instance.OwnsObject(of.APIVersion, of.Kind, u.Object) {
-		return nil, ours(effect.Ref(of))
+		return nil, ours(of)
 	}
 	l.answered(of, *u)
 	return u.Object, nil

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/effect"
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -28,7 +29,7 @@ type stored struct {
 
 // String is "Deployment web in namespace apps", for people.
 func (s stored) String() string {
-	return object{Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name}.String()
+	return object{Key: s.key}.String()
 }
 
 // storedObjects reads the objects of the manifest of a release, in Helm's order. Those of kinds
@@ -43,7 +44,7 @@ func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserv
 			gvk := u.GroupVersionKind()
 			mapping, moved, err := m.mapping(gvk)
 			if meta.IsNoMatchError(err) {
-				unserved = append(unserved, object{APIVersion: u.GetAPIVersion(), Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()})
+				unserved = append(unserved, object{Key: effect.RefOf(u.Object)})
 				continue
 			}
 			if err != nil {
@@ -74,7 +75,7 @@ func (l *life) served(manifest string) ([]stored, error) {
 		list, unserved, err := l.m.storedObjects(l.ref, manifest)
 		for _, s := range list {
 			if s.moved {
-				unserved = append(unserved, object{APIVersion: s.obj.GetAPIVersion(), Kind: s.key.Kind, Name: s.key.Name})
+				unserved = append(unserved, object{Key: effect.RefOf(s.obj.Object)})
 			}
 		}
 		if err != nil || len(unserved) == 0 {

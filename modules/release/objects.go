@@ -11,13 +11,9 @@ import (
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
-// object names an object of a manifest.
+// object names an object of a manifest. Its Namespace is empty for the release's own, and for kinds that have none.
 type object struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Namespace is empty for the release's own, and for kinds that have none.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Key
 	// hook: Helm makes it for a while. test: it is there while `helm test` runs, which
 	// Starling never does.
 	hook, test bool
@@ -35,25 +31,22 @@ func (o object) String() string {
 	return o.Kind + " " + o.Name + " in namespace " + o.Namespace
 }
 
-// groupKind is what stays the same when a kind gets another version.
-func (o object) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: effect.GroupOf(o.APIVersion), Kind: o.Kind}
+// gvk is its kind.
+func (o object) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 }
 
-// version is that of the kind.
-func (o object) version() string { return o.APIVersion[strings.LastIndexByte(o.APIVersion, '/')+1:] }
-
 // identity is equal for two names of one object of a release in namespace.
-func (o object) identity(namespace string) string {
+func (o object) identity(namespace string) Key {
 	if o.Namespace == namespace {
 		o.Namespace = ""
 	}
-	return o.groupKind().String() + "/" + o.Namespace + "/" + o.Name
+	return o.AnyVersion()
 }
 
 // merge adds the objects of more that list does not hold.
 func merge(namespace string, list, more []object) []object {
-	seen := map[string]bool{}
+	seen := map[Key]bool{}
 	for _, o := range list {
 		seen[o.identity(namespace)] = true
 	}
@@ -68,7 +61,7 @@ func merge(namespace string, list, more []object) []object {
 
 // without leaves out the objects that others holds.
 func without(namespace string, list, others []object) []object {
-	gone := map[string]bool{}
+	gone := map[Key]bool{}
 	for _, o := range others {
 		gone[o.identity(namespace)] = true
 	}
@@ -132,9 +125,10 @@ func objectOf(doc map[string]any, apiVersion, kind string) object {
 	annotations, _ := meta["annotations"].(map[string]any)
 	hooks := text(annotations, "helm.sh/hook")
 	return object{
-		doc:        doc,
-		APIVersion: apiVersion, Kind: kind, token: effect.HoldsToken(apiVersion, kind, doc), Namespace: text(meta, "namespace"), Name: text(meta, "name"),
-		hook: hooks != "",
-		test: hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
+		Key:   Key{APIVersion: apiVersion, Kind: kind, Namespace: text(meta, "namespace"), Name: text(meta, "name")},
+		doc:   doc,
+		token: effect.HoldsToken(apiVersion, kind, doc),
+		hook:  hooks != "",
+		test:  hooks != "" && !slices.ContainsFunc(strings.Split(hooks, ","), func(h string) bool { return !strings.HasPrefix(strings.TrimSpace(h), "test") }),
 	}
 }

@@ -25,7 +25,7 @@ type Key = effect.Ref
 
 // Object is one object of a release as it was after the last write of Starling.
 type Object struct {
-	APIVersion, Kind, Namespace, Name string
+	Key
 	// Version is the resourceVersion.
 	Version string
 	// Owned is what [FieldManager] owns of it, without what Target.Ignore names. It is zero where
@@ -34,10 +34,6 @@ type Object struct {
 	// Missing says that it is not there, and that [RepairTarget.Report] has left it so; Owned is what
 	// Starling would own.
 	Missing bool
-}
-
-func (o Object) Key() Key {
-	return Key{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
 // Scope is where objects of one kind are watched; Namespace is empty for kinds that have none.
@@ -220,7 +216,7 @@ func kindsOf(objects []Object) []Scope {
 }
 
 func observe(key Key, u *unstructured.Unstructured, ignore []owned.Path) Object {
-	o := Object{APIVersion: key.APIVersion, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Version: u.GetResourceVersion()}
+	o := Object{Key: key, Version: u.GetResourceVersion()}
 	o.Owned, _ = owned.Of(u.GetManagedFields(), FieldManager, ignore)
 	return o
 }

@@ -229,7 +229,7 @@ func (c *child) do(ctx context.Context, j job, large bool, lookup helm.Lookup) (
 		case m.Outcome != nil:
 			return *m.Outcome, nil
 		case m.Lookup != nil && lookup != nil:
-			found := m.Lookup.ask(lookup)
+			found := answerTo(*m.Lookup, lookup)
 			if err := c.enc.Encode(toChild{Answer: &found}); err != nil {
 				return outcome{}, err
 			}

@@ -137,7 +137,7 @@ func (r *repair) run() error {
 			return err
 		}
 		for _, s := range r.chosen(all) {
-			i := slices.IndexFunc(list, func(was stored) bool { return identityOfKey(was.key) == identityOfKey(s.key) })
+			i := slices.IndexFunc(list, func(was stored) bool { return was.key.AnyVersion() == s.key.AnyVersion() })
 			if i >= 0 && found[i].unserved && s.moved {
 				list[i], found[i] = s, r.one(s, false)
 			}
@@ -172,25 +172,20 @@ func errUnserved(o object) error {
 
 // chosen are the objects to repair.
 func (r *repair) chosen(all []stored) []stored {
-	wanted := map[string]bool{}
+	wanted := map[Key]bool{}
 	for _, key := range r.t.Only {
-		wanted[identityOfKey(key)] = true
+		wanted[key.AnyVersion()] = true
 	}
 	var out []stored
 	for _, s := range all {
 		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); ignored || s.key.Name == "" {
 			continue
 		}
-		if r.t.Only == nil || wanted[identityOfKey(s.key)] {
+		if r.t.Only == nil || wanted[s.key.AnyVersion()] {
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// identityOfKey does not hang on the version of the kind.
-func identityOfKey(k Key) string {
-	return object{APIVersion: k.APIVersion, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}.identity("")
 }
 
 // each repairs objects, those of one kind side by side, in Helm's order of kinds. Each is tried,
@@ -236,7 +231,7 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 	var names []Object
 	for _, s := range all {
 		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); !ignored {
-			names = append(names, Object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace})
+			names = append(names, Object{Key: s.key})
 		}
 	}
 	r.out.Objects.Kinds = kindsOf(names)

@@ -35,8 +35,8 @@ func (r *repair) lookAhead() {
 		if r.gone[key] {
 			continue
 		}
-		gvk := object{APIVersion: key.APIVersion, Kind: key.Kind}
-		mapping, err := r.m.o.Mapper.RESTMapping(gvk.groupKind(), gvk.version())
+		gvk := object{Key: key}.gvk()
+		mapping, err := r.m.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil || r.looks[key] != nil {
 			continue // said when its turn comes
 		}
@@ -92,7 +92,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 			return r.one(s, false)
 		}
 		if out.unserved = isUnserved(err); out.unserved {
-			err = errUnserved(object{APIVersion: s.key.APIVersion, Kind: s.key.Kind, Namespace: s.key.Namespace, Name: s.key.Name})
+			err = errUnserved(object{Key: s.key})
 		}
 		out.written = err == nil
 	case err == nil && live.GetDeletionTimestamp() != nil:

@@ -102,7 +102,7 @@ func (s *server) lookups(kind string) helm.Lookup {
 }
 
 func (s *server) ask(apiVersion, kind, namespace, name string) (map[string]any, error) {
-	if err := s.out.Encode(toParent{Lookup: &lookup{apiVersion, kind, namespace, name}}); err != nil {
+	if err := s.out.Encode(toParent{Lookup: &lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}}); err != nil {
 		return nil, err
 	}
 	got := <-s.answers

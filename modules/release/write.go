@@ -43,10 +43,10 @@ func (l *life) to(s stored) dynamic.ResourceInterface {
 }
 
 // had are the objects of the revision before, by identity.
-func (p revisionPlan) had() map[string]*unstructured.Unstructured {
-	had := map[string]*unstructured.Unstructured{}
+func (p revisionPlan) had() map[Key]*unstructured.Unstructured {
+	had := map[Key]*unstructured.Unstructured{}
 	for _, s := range p.was {
-		had[identityOfKey(s.key)] = s.obj
+		had[s.key.AnyVersion()] = s.obj
 	}
 	return had
 }
@@ -62,7 +62,7 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 	found, had, stands := make([]placed, len(p.want)), p.had(), l.standing(p)
 	refused, _ := l.m.order(false).Each(len(p.want), func(int) string { return "" }, func(i int) error {
 		s := p.want[i]
-		was := had[identityOfKey(s.key)]
+		was := had[s.key.AnyVersion()]
 		if o, is := stands[s.key]; is && was != nil && reflect.DeepEqual(was.Object, s.obj.Object) {
 			found[i].stands = &o
 			return nil
@@ -98,7 +98,7 @@ func (l *life) others(key Key, live metav1.Object) string {
 	if by != "" || l.m.made(l.ref, live) {
 		return by
 	}
-	ours := l.hooked[identityOfKey(key)]
+	ours := l.hooked[key.AnyVersion()]
 	for _, e := range live.GetManagedFields() {
 		if other, is := strings.CutPrefix(e.Manager, hookManagers); is {
 			return "a hook of release " + other
@@ -166,7 +166,7 @@ func (l *life) write(p revisionPlan, found []placed) error {
 	now := make([]*unstructured.Unstructured, len(p.want))
 	err := l.m.each(p.want, false, func(i int) (err error) {
 		s := p.want[i]
-		was, to := had[identityOfKey(s.key)], l.to(s)
+		was, to := had[s.key.AnyVersion()], l.to(s)
 		switch {
 		case found[i].stands != nil:
 			return nil
@@ -222,7 +222,7 @@ func (l *life) standing(p revisionPlan) map[Key]Object {
 	}
 	stands := make(map[Key]Object, len(now.Seen))
 	for _, o := range now.Seen {
-		stands[Key{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}] = o
+		stands[o.Key] = o
 	}
 	return stands
 }
@@ -284,15 +284,15 @@ func (l *life) name(to dynamic.ResourceInterface, obj, live *unstructured.Unstru
 }
 
 // hookNames are the objects that hooks of a revision make, by identity.
-func (l *life) hookNames(rel *helm.Release) map[string]bool {
-	names := map[string]bool{}
+func (l *life) hookNames(rel *helm.Release) map[Key]bool {
+	names := map[Key]bool{}
 	for _, h := range rel.Hooks {
 		list, _, err := l.m.storedObjects(l.ref, h.Manifest)
 		if err != nil {
 			continue // it has made nothing
 		}
 		for _, s := range list {
-			names[identityOfKey(s.key)] = true
+			names[s.key.AnyVersion()] = true
 		}
 	}
 	return names

@@ -48,7 +48,7 @@ func (t *Tracker) learn(r *tracked) {
 	var found []release.Object
 	for o := range r.objects {
 		if o.have != nil && o.have.known {
-			found = append(found, release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.have.owned})
+			found = append(found, release.Object{Key: o.ref(), Owned: o.have.owned})
 		}
 	}
 	if release.DigestOf(found, t.ignoredOf(r.at)) != r.digest {
@@ -146,5 +146,5 @@ func (r *tracked) standing() release.Objects {
 
 // known is the object as it should be.
 func (o *object) known() release.Object {
-	return release.Object{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name, Owned: o.want}
+	return release.Object{Key: o.ref(), Owned: o.want}
 }

@@ -44,7 +44,7 @@ func digest(n byte) owned.Digest { return owned.Digest{n} }
 
 // left is a Deployment as Starling has left it.
 func left(name string, version int, owned byte) release.Object {
-	return release.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name, Version: fmt.Sprint(version), Owned: digest(owned)}
+	return release.Object{Key: effect.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}, Version: fmt.Sprint(version), Owned: digest(owned)}
 }
 
 func all(seen ...release.Object) release.Objects {
