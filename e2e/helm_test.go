@@ -49,7 +49,7 @@ func TestHelmSeesTheReleases(t *testing.T) {
 	f.configure(map[string]string{"shop": "text: later"})
 	f.waitRevision(apps, "store", 2)
 
-	// What somebody rolls back by hand comes back.
+	// A rollback by hand is undone.
 	back := action.NewRollback(helm(apps))
 	back.Version = 1
 	if err := back.Run("store"); err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // maxSteps bounds the steps of one reconcile; the longest way that decide can
@@ -38,6 +39,9 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
 	res.Duration = time.Since(start)
+	if err != nil && lane.AwaitedBy(err) != lane.AwaitsChange {
+		res.Revision = r.last.Number
+	}
 	return res, ofRevision(res, readable(ctx, t, r.rendered, err))
 }
 

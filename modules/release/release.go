@@ -259,7 +259,7 @@ type Result struct {
 	Action string
 	// Reason says why, for people: "inputs unchanged", "manifest changed", …
 	Reason string
-	// Revision is Helm's number of the last revision.
+	// Revision is Helm's number of the last revision; after an error 0 where it is not known.
 	Revision int
 	// InputsDigest and ManifestDigest as they stand on the release; the second is
 	// empty when nothing was rendered.

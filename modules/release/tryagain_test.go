@@ -23,7 +23,10 @@ func (w *driftWorld) try(chart, fails string) {
 	w.t.Helper()
 	target := w.target("red")
 	target.Chart = chartOf("web", chart)
-	_, err := w.Reconcile(w.t.Context(), target)
+	res, err := w.Reconcile(w.t.Context(), target)
+	if last, failed := w.Last(w.t.Context(), w.apps, "web"); failed != nil || last == nil || res.Revision != last.Version {
+		w.t.Errorf("revision %d, but it is %+v, %v", res.Revision, last, failed)
+	}
 	if fails == "" && err != nil || fails != "" && (err == nil || !strings.Contains(err.Error(), fails)) {
 		w.t.Fatalf("%v, want %q", err, fails)
 	}

@@ -229,7 +229,7 @@ type Released struct {
 	Err error
 	// Changed is true when a revision was made.
 	Changed bool
-	// Revision is the release's revision now.
+	// Revision is the release's revision now; 0: it is not known.
 	Revision int
 	// Unknown are fields of its objects that the API server has dropped, for people.
 	Unknown []string

@@ -188,7 +188,7 @@ func (p *Pass) failed(err error, now time.Time, jitter float64) {
 
 // Helm is what became of the work of Helm.
 type Helm struct {
-	// Err says why it has failed; with a Revision, why the release is rolled back.
+	// Err says why it has failed. With a Revision, one that awaits a change says why the release is rolled back.
 	Err error
 	// Changed says that there is another revision, or a part of one.
 	Changed  bool
@@ -204,7 +204,7 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 	switch {
 	case h.Stopped:
 	case h.Err != nil && (!awaits || h.Revision == 0):
-		p.ready = false
+		p.ready, p.revision = false, cmp.Or(h.Revision, p.revision)
 		p.after = p.after && !h.Changed // it changed something: its hooks run once all of it is done
 		p.failed(h.Err, now, jitter)
 		if awaits { // the change has come

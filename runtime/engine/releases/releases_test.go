@@ -120,6 +120,18 @@ func (w *world) want(steps ...string) {
 	w.done = nil
 }
 
+// After a failure the revision is told, too, also by a process that has not seen the release before.
+func TestARevisionThatFailedIsKnown(t *testing.T) {
+	for _, revision := range []int{3, 0} {
+		w := newWorld(t)
+		w.p.Released(Helm{Changed: true, Revision: 2}, w.now, 0)
+		w.p.Released(Helm{Err: errors.New("no"), Changed: true, Revision: revision}, w.now, 0)
+		if got := w.p.Revision(); got != max(revision, 2) {
+			t.Errorf("it is %d after %d", got, revision)
+		}
+	}
+}
+
 func TestAPass(t *testing.T) {
 	w := newWorld(t)
 	w.has = map[builtins.Stage][]string{builtins.StageBeforeHelm: {"b"}, builtins.StageAfterHelm: {"a"}}
