@@ -101,9 +101,19 @@ func (f *faults) add(file string, o object, at, text string) {
 	f.found = append(f.found, Fault{Template: file, Line: line, Text: text})
 }
 
-// line is where a template gives an object, or the item of a list, a field; 0 when that is not seen.
+// line is the first one of lines; 0 when none is seen.
 func (f *faults) line(file string, o object, at string) int {
-	return cmp.Or(f.t.lineOf(file, o.Kind, at), f.t.lineOf(file, o.Kind+"List", at), f.t.lineOf(file, "List", at))
+	return append(f.lines(file, o, at), 0)[0]
+}
+
+// lines are where a template may give an object, or the item of a list, a field.
+func (f *faults) lines(file string, o object, at string) (lines []int) {
+	for _, kind := range []string{o.Kind, o.Kind + "List", "List"} {
+		if source := template(f.t.Chart, file); source != nil && lines == nil {
+			lines = linesOf(source.Data, kind, o.Name, at)
+		}
+	}
+	return lines
 }
 
 // kindless tells of an object that does not say what it is. Without metadata it may be none.
@@ -200,7 +210,7 @@ func (f *faults) twice(file string, o object) {
 			where += ", as " + other.APIVersion
 		}
 		f.found = append(f.found, Fault{
-			Template: file, Line: f.nthLine(file, f.line(file, o, "metadata.name"), nth, "name", o.Name),
+			Template: file, Line: f.named(file, o, nth),
 			Text: fmt.Sprintf("%s is %s: rename one, or leave one out", o, where),
 		})
 		return
@@ -291,7 +301,7 @@ func KeyFaults(c *tree.Chart, file string, doc, schema map[string]any) (repeated
 			continue // made by a create, which takes it
 		}
 		found = append(found, Fault{
-			Template: file, Line: f.nthLine(file, f.line(file, o, r.List), 2, r.Field, r.Value),
+			Template: file, Line: cmp.Or(f.nthLine(file, f.lines(file, o, r.List), 2, r.Field, r.Value), f.line(file, o, r.List)),
 			Text: fmt.Sprintf("%s %s: %s", o.Kind, o.Name, r), Warns: !r.Refused,
 		})
 	}
@@ -333,23 +343,52 @@ func selected(labels, wanted map[string]any) bool {
 	return true
 }
 
-// nthLine is the line of a template, from another one on, at which a field has a value for the nth time; that other
-// line when it is not seen to.
-func (f *faults) nthLine(file string, from, nth int, field, value string) int {
+// named is the line at which a template has an object of a name for the nth time.
+func (f *faults) named(file string, o object, nth int) int {
+	for _, at := range []string{"metadata.name", "metadata"} {
+		left := nth
+		for _, key := range f.lines(file, o, at) {
+			line := f.nthLine(file, []int{key}, 1, "name", o.Name)
+			if left -= min(line, 1); left == 0 {
+				return line
+			}
+		}
+	}
+	return f.line(file, o, "metadata.name")
+}
+
+// nthLine is the line of a template at which a field has a value for the nth time below one of some keys; 0 when that
+// is not seen.
+func (f *faults) nthLine(file string, keys []int, nth int, field, value string) int {
 	source := template(f.t.Chart, file)
 	if source == nil || field == "" {
-		return from
+		return 0
 	}
-	key := regexp.MustCompile(`(?:^|[\s{,-])["']?` + regexp.QuoteMeta(field) + `["']?:\s*["']?` + regexp.QuoteMeta(value) + `["']?\s*(?:[,}#]|$)`)
-	for i, line := range strings.Split(string(source.Data), "\n") {
-		if i+1 >= from {
-			nth -= len(key.FindAllStringIndex(line, -1))
-		}
-		if nth <= 0 {
-			return i + 1
+	lines, is := strings.Split(string(source.Data), "\n"), hasValue(field, value)
+	for _, key := range keys {
+		left := nth
+		for i, line := range lines[key-1:] {
+			if i > 0 && !below(line, lines[key-1]) {
+				break
+			}
+			if left -= len(is.FindAllStringIndex(line, -1)); left <= 0 {
+				return key + i
+			}
 		}
 	}
-	return from
+	return 0
+}
+
+// hasValue finds a field with a value in a line.
+func hasValue(field, value string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(?:^|[\s{,-])["']?` + regexp.QuoteMeta(field) + `["']?:\s*["']?` + regexp.QuoteMeta(value) + `["']?\s*(?:[,}#]|$)`)
+}
+
+// below says whether a line of a template may stand in the value of a key that another line has.
+func below(line, key string) bool {
+	text := strings.TrimLeft(line, " ")
+	deeper := len(line) - len(text) - (len(key) - len(strings.TrimLeft(key, " -")))
+	return text == "" || text[0] == '#' || strings.HasPrefix(text, "{{") || deeper > 0 || deeper == 0 && text[0] == '-'
 }
 
 // clusterWide says whether the cluster serves the kind of an object without namespaces.

@@ -126,7 +126,7 @@ func inTemplate(t Target, r rendering, err error) error {
 
 // placeOf is a template, with the line that gives an object a field where that is seen.
 func (t Target) placeOf(o document, path string) string {
-	if line := t.lineOf(o.template, o.Kind, path); line > 0 {
+	if line := t.lineOf(o.template, o.Kind, o.Metadata.Name, path); line > 0 {
 		return fmt.Sprintf("%s:%d", o.template, line)
 	}
 	return o.template

@@ -125,6 +125,9 @@ func TestRenderErrors(t *testing.T) {
 			"web/templates/1.yaml:3: Secret a in namespace apps is in web/templates/0.yaml too: rename one, or leave one out"},
 		{"an object twice in a file", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), nil,
 			"web/templates/0.yaml:7: Secret a is there twice: rename one, or leave one out"},
+		{"an object twice in a file with others", chartOf("web", "apiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec:\n  containers: [{name: a}]\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: a}]\n---\n"+
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"), nil,
+			"web/templates/0.yaml:15: Pod a is there twice: rename one, or leave one out"},
 		{"an object in two versions", chartOf("web", "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\n", "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\n"), nil,
 			"web/templates/1.yaml:3: HorizontalPodAutoscaler a is in web/templates/0.yaml too, as autoscaling/v2: rename one, or leave one out"},
 		{"an object in a list, too", chartOf("web", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "apiVersion: v1\nkind: SecretList\nitems:\n- metadata: {name: b}\n- metadata: {name: a}\n"), nil,
@@ -215,6 +218,36 @@ func TestAKeyTwiceIsAWarning(t *testing.T) {
 		r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}, chartutil.DefaultCapabilities, false)
 		if got := strings.Join(r.warnings, "; "); err != nil || got != want {
 			t.Errorf("%s: %v, warnings\n%s\nwant\n%s", list, err, got, want)
+		}
+	}
+}
+
+// Another object, or another container, may hold the key once, or twice, too.
+func TestTheLineOfAKeyThatIsThereTwice(t *testing.T) {
+	const one, two = "    env:\n    - {name: A, value: x}\n", "    env:\n    - name: A\n      value: x\n    - name: A\n      value: y\n"
+	pod := func(name, containers, inits string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name + "\nspec:\n  containers:\n" + containers + "  initContainers:\n" + inits + "---\n"
+	}
+	container := func(name, env string) string { return "  - name: " + name + "\n" + env }
+	for text, want := range map[string][]int{
+		pod("a", container("a", one), container("i", one)) + pod("b", container("b", one), container("i", two)):                           {29},
+		pod("a", container("a", ""), container("i", two)) + pod("b", container("b", ""), container("i", two)):                             {13, 28},
+		pod("{{ .Values.a }}", container("a", ""), container("i", one)) + pod("{{ .Values.b }}", container("b", ""), container("i", two)): {25},
+		pod("a", container("a", one)+container("b", one)+container("c", two), container("i", "")):                                         {17},
+		pod("a", container("a", two), container("i", one)):                                                                                {11},
+		pod("a", container("a", "    env: [{name: B}, {name: A}]\n")+container("b", "    env: [{name: A}, {name: A}]\n"), ""):             {10},
+	} {
+		c := chartOf("web", text)
+		values := map[string]any{"a": "a", "b": "b"}
+		r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}, chartutil.DefaultCapabilities, false)
+		if err != nil || len(r.warnings) != len(want) {
+			t.Errorf("%s: %v, %v", text, r.warnings, err)
+			continue
+		}
+		for i, line := range want {
+			if at := fmt.Sprintf("web/templates/0.yaml:%d: ", line); !strings.HasPrefix(r.warnings[i], at) {
+				t.Errorf("%s%s, want line %d", text, r.warnings[i], line)
+			}
 		}
 	}
 }

@@ -68,10 +68,10 @@ func writersOf(t Target, r rendering, path string) (out []string) {
 	return out
 }
 
-// lineOf is [LineOf] of a template by the name that Helm gives it, "web/templates/a.yaml".
-func (t Target) lineOf(name, kind, path string) int {
+// lineOf is [LineOf] of an object in a template by the name that Helm gives it, "web/templates/a.yaml".
+func (t Target) lineOf(name, kind, object, path string) int {
 	if f := template(t.Chart, name); f != nil {
-		return LineOf(f.Data, kind, path)
+		return append(linesOf(f.Data, kind, object, path), 0)[0]
 	}
 	return 0
 }
@@ -140,22 +140,36 @@ var (
 // 1; 0 when none is seen to do so. keys are names below the path that may hold dots. A template is no YAML: lines
 // count by their keys and how far they are indented.
 func LineOf(template []byte, kind, path string, keys ...string) int {
+	return append(linesOf(template, kind, "", path, keys...), 0)[0]
+}
+
+// linesOf are all such lines, first those of documents that hold the name of the object.
+func linesOf(template []byte, kind, name, path string, keys ...string) (lines []int) {
 	names := append(fieldPath(path), keys...)
-	best, most, first := 0, 0, 1
+	most, named, first := 1, 0, 1
 	for _, doc := range strings.SplitAfter(string(template), "\n---") {
 		kinds := kindLine.FindAllStringSubmatch(doc, -1)
 		if len(kinds) == 0 || slices.ContainsFunc(kinds, func(m []string) bool { return m[1] == kind }) {
-			if line, n := lineIn(strings.Split(doc, "\n"), names); n > most {
-				best, most = first+line, n
+			found, n := linesIn(strings.Split(doc, "\n"), names)
+			for i := range found {
+				found[i] += first
+			}
+			if n > most {
+				lines, most, named = nil, n, 0
+			}
+			if n == most && hasValue("name", name).MatchString(doc) {
+				lines, named = slices.Insert(lines, named, found...), named+len(found)
+			} else if n == most {
+				lines = append(lines, found...)
 			}
 		}
 		first += strings.Count(doc, "\n")
 	}
-	return best
+	return lines
 }
 
-// lineIn finds the line whose keys above it are most of those of a path, and how many those are.
-func lineIn(lines, names []string) (best, most int) {
+// linesIn finds the lines whose keys above them are most of those of a path, and how many those are.
+func linesIn(lines, names []string) (found []int, most int) {
 	for i, text := range lines {
 		m := keyLine.FindStringSubmatch(text)
 		if m == nil || m[2] != names[len(names)-1] {
@@ -173,13 +187,18 @@ func lineIn(lines, names []string) (best, most int) {
 			}
 		}
 		if n > most {
-			best, most = i, n
+			found, most = nil, n
+		}
+		if n == most && n > 0 {
+			found = append(found, i)
 		}
 	}
 	if most == 0 {
-		return inFlow(lines, names[len(names)-1])
+		if at, n := inFlow(lines, names[len(names)-1]); n > 0 {
+			return []int{at}, n
+		}
 	}
-	return best, most
+	return found, most
 }
 
 // inFlow finds the only line that has a key between brackets: spec: {image: a}.
