@@ -62,6 +62,7 @@ type ModuleDecl struct {
 	ForceCRDs      bool   // update definitions whatever becomes of their objects
 	Wait           bool   // wait for the release's objects to be ready
 	Rollback       bool   // a revision that fails is rolled back
+	Test           bool   // tests of the chart decide whether a revision is good; with Wait
 	Timeout        time.Duration
 	// Drift says what becomes of changes of others in objects of the release: [DriftReport],
 	// [DriftIgnore], or else they are put right. Ignore is left to others in any case.

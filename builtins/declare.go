@@ -38,6 +38,7 @@ func declareSpecs() []Spec {
 				{Name: "release", Type: TypeString, Default: "None", Doc: "Name of the Helm release; default: the module's name."},
 				{Name: "adopt", Type: TypeBool, Default: "False", Doc: "Takes over a release of this name that was installed with helm, and objects of the chart and definitions of crds/ that are there already. If not, these are errors. Objects that a release, a controller or another instance still has are not taken over."},
 				{Name: "wait", Type: TypeBool, Default: "False", Doc: "Whether a release waits until its objects are ready."},
+				{Name: "test", Type: TypeBool, Default: "False", Doc: "Whether the hooks of `helm test` run once a revision is installed or upgraded, and its objects are ready, which test = True waits for. The revision fails when one of them fails."},
 				{Name: "timeout", Type: TypeDuration, Default: `"10m"`, Doc: "How long one release action may take, at most 2h."},
 				{Name: "on_failure", Type: TypeString, Default: `"retry"`, Doc: "A revision that fails is tried again, \"retry\", or the release goes back to its last revision that was deployed, \"rollback\", and the failed one is tried again once something changes."},
 				{Name: "drift", Type: TypeString, Default: `"repair"`, Doc: "How changes of others in objects of the release are treated: \"repair\" puts them right, \"report\" shows them, \"ignore\" does not look for them, and gives the objects no label."},
@@ -134,7 +135,8 @@ func callModule(c *call) (starlark.Value, error) {
 		Enabled:  c.boolOr("enabled", false),
 		After:    c.strings("after"),
 		Requires: c.strings("requires"),
-		Wait:     c.boolOr("wait", false),
+		Test:     c.boolOr("test", false),
+		Wait:     c.boolOr("wait", false) || c.boolOr("test", false),
 		Adopt:    c.boolOr("adopt", false),
 		Timeout:  c.durationOr("timeout", defaultReleaseTimeout),
 		Pos:      c.pos(),
@@ -159,10 +161,7 @@ func callModule(c *call) (starlark.Value, error) {
 		most  int // Helm's limit for release names is 53
 		to    *string
 	}{{"namespace", 63, &m.Namespace}, {"release", 53, &m.Release}} {
-		if c.arg(name.param) == nil {
-			continue
-		}
-		if *name.to = c.str(name.param); dnsLabel(*name.to, name.most) != nil {
+		if *name.to = c.strOr(name.param, ""); c.arg(name.param) != nil && dnsLabel(*name.to, name.most) != nil {
 			return nil, fmt.Errorf("%s: %w", name.param, dnsLabel(*name.to, name.most))
 		}
 	}

@@ -3,9 +3,11 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,7 +94,7 @@ func TestAMendEndsAWait(t *testing.T) {
 		}
 		return nil
 	})
-	f.waitDescribed("pol-mend", 3, release.StatusFailed, "failed pre-upgrade: its inputs have changed, so nobody waits for it any more: Job pol-mend has not finished")
+	f.waitDescribed("pol-mend", 3, release.StatusFailed, "failed pre-upgrade: pol-mend/templates/web.yaml: its inputs have changed, so nobody waits for it any more: Job pol-mend has not finished")
 	f.configure(map[string]string{"polMend": "job: false\n"})
 	f.waitDescribed("pol-mend", 5, release.StatusDeployed, "")
 	f.waitState("pol-mend", status.ModuleReady)
@@ -128,4 +130,51 @@ func TestARollback(t *testing.T) {
 	f.waitDescribed("pol-back", 6, release.StatusDeployed, "Upgrade complete")
 	f.waitCondition("pol-back", "Ready", "True")
 	f.waitData("pol-back", map[string]string{"text": "other"})
+}
+
+// A test of the chart that fails lets the revision fail, which is rolled back. The helm command shows how tests went,
+// and runs them by hand.
+func TestTestsOfAChart(t *testing.T) {
+	t.Parallel()
+	files := policyChart("pol-test", ", test = True, on_failure = \"rollback\"")
+	files["pol-test/templates/test.yaml"] = `apiVersion: batch/v1
+kind: Job
+metadata: {name: {{ .Release.Name }}-test, annotations: {helm.sh/hook: test, helm.sh/hook-delete-policy: hook-succeeded}}
+spec:
+  completions: {{ if .Values.deadline }}1{{ else }}0{{ end }}
+  backoffLimit: 0
+  {{- with .Values.deadline }}
+  activeDeadlineSeconds: {{ . }}
+  {{- end }}
+  template:
+    spec: {restartPolicy: Never, nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}
+`
+	f := withObjects(t, shared.Namespace(t), "starling", files)
+	f.start()
+	phase := func(revision int, want release.HookPhase) {
+		t.Helper()
+		rel, err := helm(f.ns).Releases.Get("pol-test", revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range rel.Hooks {
+			if slices.Contains(h.Events, release.HookTest) && h.LastRun.Phase != want {
+				t.Errorf("the test of revision %d is %s", revision, h.LastRun.Phase)
+			}
+		}
+	}
+	f.waitDescribed("pol-test", 1, release.StatusDeployed, "Install complete")
+	phase(1, release.HookPhaseSucceeded)
+	if _, err := action.NewReleaseTesting(helm(f.ns)).Run("pol-test"); err != nil {
+		t.Errorf("helm test: %v", err)
+	}
+	f.configure(map[string]string{"polTest": "deadline: 1\ntext: other\n"})
+	f.waitDescribed("pol-test", 3, release.StatusDeployed, "Rollback to 1")
+	f.waitDescribed("pol-test", 2, release.StatusFailed, "failed test: pol-test/templates/test.yaml: job pol-test-test failed: DeadlineExceeded")
+	phase(2, release.HookPhaseFailed)
+	f.waitCondition("pol-test", "Ready", "False", "revision 2 is rolled back to revision 1: ")
+	f.waitData("pol-test", map[string]string{"text": "plain"})
+	f.configure(map[string]string{"polTest": "text: other\n"})
+	f.waitDescribed("pol-test", 4, release.StatusDeployed, "Upgrade complete")
+	phase(4, release.HookPhaseSucceeded)
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -117,7 +118,7 @@ func (c *checker) render(ctx context.Context, t release.Target) rendered {
 	if release.AsksCapabilities(t.Chart.Files) {
 		caps = c.caps
 	}
-	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup, caps)
+	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup, t.Test, caps)
 	return c.cache.charts.of(key, func() (rendered, bool) {
 		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, caps, append(chance[:], "lookup")...)}
 		for _, name := range slices.Sorted(maps.Keys(out.Files)) {
@@ -173,7 +174,7 @@ func (c *checker) renderModule(m *generation.Module) (rendered, error) {
 	if err != nil {
 		return rendered{}, err
 	}
-	return c.render(ctx, release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}), nil
+	return c.render(ctx, release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}), nil
 }
 
 // chart tells of one chart.
@@ -215,8 +216,15 @@ func (c *checker) chart(m *generation.Module) {
 		c.notRendered(m, o, len(looks) > 0 && slices.Contains(slices.Collect(maps.Values(looks)), true))
 		return
 	}
+	tests := false
 	for _, one := range out.manifests {
+		hooks, _, _ := unstructured.NestedString(one.object, "metadata", "annotations", helm.HookAnnotation)
+		tests = tests || strings.Contains(hooks, "test")
 		c.manifest(m, one)
+	}
+	if m.Decl.Test && !tests {
+		c.add(Finding{Severity: Warning, Check: "charts", Module: m.Name, File: m.Tree.Dir, Hint: "wait = True waits for objects without tests",
+			Message: "module(test = True), and with these values the chart has no test: no object with the annotation helm.sh/hook: test"})
 	}
 }
 

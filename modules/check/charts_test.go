@@ -137,3 +137,18 @@ func TestTemplatesThatDifferEachTime(t *testing.T) {
 		}
 	}
 }
+
+// A module with test = True whose chart has no test.
+func TestTestsThatAreMissing(t *testing.T) {
+	const test = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: \"pre-install, test-success\"}}\nspec: {containers: [{name: a, image: a}]}\n"
+	for chart, want := range map[string]bool{configMap: true, strings.Replace(test, "test-success", "post-install", 1): true, test: false} {
+		for options, on := range map[string]bool{"": false, "test = True": true} {
+			got := findingsIn(t, Options{}, map[string]string{"web/templates/a.yaml": chart, "web/module.star": "module(" + options + ")\n"})
+			if is := slices.ContainsFunc(got, func(f string) bool {
+				return strings.HasPrefix(f, "warning web: module(test = True), and with these values the chart has no test")
+			}); is != (want && on) {
+				t.Errorf("%q of %q: %q", options, chart, got)
+			}
+		}
+	}
+}

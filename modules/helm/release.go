@@ -48,6 +48,7 @@ const (
 	HookPostRollback       = release.HookPostRollback
 	HookPreDelete          = release.HookPreDelete
 	HookPostDelete         = release.HookPostDelete
+	HookTest               = release.HookTest
 	HookBeforeHookCreation = release.HookBeforeHookCreation
 	HookSucceeded          = release.HookSucceeded
 	HookFailed             = release.HookFailed

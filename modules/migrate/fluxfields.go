@@ -87,7 +87,10 @@ var releaseFields = map[string]fluxField{
 	"spec.commonMetadata.annotations":       {Left, "module(labels = …) adds labels; nothing adds annotations"},
 	"spec.waitStrategy":                     {Left, "waiting goes by the status of objects"},
 	"spec.healthCheckExprs":                 {Left, "def readiness() in module.star goes by values that a hook finds out"},
-	"spec.test":                             {Left, "tests of the chart are not run: helm test runs them"},
+	"spec.test.enable":                      {},
+	"spec.test.timeout":                     {Left, takesTime},
+	"spec.test.ignoreFailures":              {Left, "a test that fails lets the revision fail: test = True is left out"},
+	"spec.test.filters":                     {Left, "with test = True all tests of the chart run"},
 	"spec.rollback":                         {Left, "a rollback is asked for with helm rollback"},
 	"spec.uninstall":                        {Left, "an uninstall runs the hooks of the chart and keeps no history; starling detach leaves the objects"},
 	"spec.install.createNamespace":          {Done, "a namespace is made when it is missing"},
@@ -176,6 +179,9 @@ func (f *flux) fields(m *module, n *notes, o *fluxObject, spec *yaml.Node) {
 		fallthrough
 	default:
 		m.say("wait = True,")
+	}
+	if text(spec, "test", "enable") == "true" && text(spec, "test", "ignoreFailures") != "true" {
+		m.say("test = True,")
 	}
 	tries, last := text(spec, "upgrade", "remediation", "retries"), text(spec, "upgrade", "remediation", "remediateLastFailure")
 	if (tries != "" && tries != "0" || last == "true") && text(spec, "upgrade", "remediation", "strategy") != "uninstall" {

@@ -178,7 +178,7 @@ func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]
 	if err != nil {
 		return err
 	}
-	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup}
+	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}
 	o := b.o.Renderer.Offline(ctx, target, caps)
 	for _, f := range o.CRDs { // those of packed subcharts too
 		b.definition(m, f.Data, true)

@@ -48,7 +48,7 @@ func (b *builder) lookups(c *chart) {
 // object needs what Helm does with one object of a chart.
 func (b *builder) object(c *chart, o object, all []*chart) {
 	hooks := strings.Split(strings.ReplaceAll(o.Metadata.Annotations[annotationHook], " ", ""), ",")
-	if hooks[0] != "" && !slices.ContainsFunc(hooks, func(h string) bool { return !strings.HasPrefix(h, "test") }) {
+	if hooks[0] != "" && !c.module.Decl.Test && !slices.ContainsFunc(hooks, func(h string) bool { return !strings.HasPrefix(h, "test") }) {
 		return // runs with `helm test` only
 	}
 	r := b.resource(o.APIVersion, o.Kind)

@@ -56,7 +56,7 @@ const installsMissing = "the chart holds more than everyday kinds in its namespa
 // missingInstalls are the lines that would allow the objects, each once; wrong are objects of no kind that there is.
 func missingInstalls(t Target, objects []object) (lines []string, wrong []Missing) {
 	for _, o := range objects {
-		if o.test || builtins.MayInstall(t.Installs, o.ref(t.Namespace), t.Namespace) {
+		if o.test && !t.Test || builtins.MayInstall(t.Installs, o.ref(t.Namespace), t.Namespace) {
 			continue
 		}
 		if near := nearKind(o.APIVersion, o.Kind); near != "" {

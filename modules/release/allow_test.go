@@ -47,6 +47,10 @@ func TestInstalls(t *testing.T) {
 			}
 		})
 	}
+	node := []object{{Key: Key{APIVersion: "v1", Kind: "Node", Name: "a"}, hook: true, test: true}}
+	if lines, _ := missingInstalls(Target{Namespace: "web", Test: true}, node); len(lines) != 1 {
+		t.Errorf("of a test that runs: %q", lines)
+	}
 	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
 	typo := []object{{Key: Key{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}}
 	if err := m.limit(Target{Namespace: "web"}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {

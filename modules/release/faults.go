@@ -150,7 +150,7 @@ func (f *faults) metadata(file string, o object) {
 		right = false
 		return true
 	}
-	if named := !wrong("name", of["name"]); named && !o.test {
+	if named := !wrong("name", of["name"]); named && (!o.test || f.t.Test) {
 		f.name(file, o, of)
 	}
 	wrong("namespace", of["namespace"])

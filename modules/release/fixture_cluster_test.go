@@ -203,3 +203,17 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }
+
+// lookedUp says whether it is known what the release's chart has looked up.
+func (f *fixture) lookedUp() bool {
+	f.t.Helper()
+	ref := Ref{Module: "web", Name: "web", Namespace: f.apps}
+	last, err := f.latest(f.t.Context(), ref)
+	if err == nil {
+		last, err = f.noted(f.t.Context(), ref, last)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.HasPrefix(last.Labels[LabelInputs], inputsLookup+".")
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,8 +36,9 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		if err := l.overtaken(); err != nil { // it would run twice
 			return err
 		}
-		if len(h.DeletePolicies) == 0 {
-			h.DeletePolicies = []helm.HookDeletePolicy{helm.HookBeforeHookCreation}
+		test := at == helm.HookTest // one that has failed holds up no other
+		if len(h.DeletePolicies) == 0 || test && !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) {
+			h.DeletePolicies = append(h.DeletePolicies, helm.HookBeforeHookCreation)
 		}
 		objects, err := l.served(h.Manifest)
 		if err != nil {
@@ -63,9 +65,10 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		if !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) && !slices.Contains(h.DeletePolicies, helm.HookFailed) {
 			l.over = context.Background() // while it is there no other one can be made
 		}
-		err = l.awaitHook(objects)
+		err = l.awaitHook(objects, test)
 		l.over = over
 		if h.LastRun.CompletedAt = l.now(); err != nil {
+			err = fmt.Errorf("%s: %w", h.Path, err)
 			for _, done := range list[:i] {
 				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, members))
 			}
@@ -184,18 +187,21 @@ func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []
 }
 
 // awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds
-// are ready at once.
-func (l *life) awaitHook(objects []stored) error {
+// are ready at once. One that is gone counts as done, unless it is a test.
+func (l *life) awaitHook(objects []stored, test bool) error {
 	for _, s := range objects {
 		if !runs(s) {
 			continue
 		}
 		err := l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
 			live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
+			switch gone := apierrors.IsNotFound(err); {
+			case gone && test:
+				what := strings.ToLower(s.key.Kind)
+				return false, "", &ended{fmt.Errorf("%s %s was deleted before it had ended", what, s.key.Name)}
+			case gone:
 				return true, "", nil
-			}
-			if err != nil {
+			case err != nil:
 				return false, "", err
 			}
 			if err := failure(live); err != nil {

@@ -23,8 +23,8 @@ import (
 // life makes one revision of a release, or ends the release. All that it writes and waits for ends with its context;
 // how a revision ended is written down in the grace after that.
 //
-// The way of a revision: pending → hooks before → objects → wait → hooks after → deployed → the one before superseded.
-// Objects that the release holds no more stand in its record by then, and are deleted afterwards.
+// The way of a revision: pending → hooks before → objects → wait → hooks after → tests → deployed → the one before
+// superseded. Objects that the release holds no more stand in its record by then, and are deleted afterwards.
 type life struct {
 	m   *Manager
 	ref Ref
@@ -273,6 +273,11 @@ func (l *life) carryOut(next step, p revisionPlan, live []placed) (done bool, er
 	}
 	if err := l.hooks(p.rel, post, nil); err != nil {
 		return false, err
+	}
+	if l.target.Test && next != stepRollback {
+		if err := l.hooks(p.rel, helm.HookTest, p.was); err != nil {
+			return false, err
+		}
 	}
 	p.rel.SetStatus(helm.StatusDeployed, says)
 	if err := l.record(p.rel, false); err != nil {

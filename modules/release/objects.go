@@ -14,8 +14,7 @@ import (
 // object names an object of a manifest. Its Namespace is empty for the release's own, and for kinds that have none.
 type object struct {
 	Key
-	// hook: Helm makes it for a while. test: it is there while `helm test` runs, which
-	// Starling never does.
+	// hook: it is made for a while. test: it is there while tests of the chart run, see Test of [Target].
 	hook, test bool
 	// doc is what was read; it is dropped once its faults are told.
 	doc map[string]any

@@ -87,7 +87,7 @@ func (r *reconcile) run() (Result, error) {
 	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt, Now: r.m.o.Now()}
 	_, r.want.Again = r.m.again.LoadAndDelete(Ref{Module: r.t.Module})
 	if r.t.Rollback {
-		r.want.Tried = textDigest(fmt.Sprint(r.t.Wait, r.t.Timeout))
+		r.want.Tried = textDigest(fmt.Sprint(r.t.Wait, r.t.Timeout, r.t.Test))
 	}
 	if err := r.inputs(); err != nil {
 		return Result{}, err

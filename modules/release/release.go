@@ -225,6 +225,8 @@ type Target struct {
 	ForceCRDs bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool
+	// Test runs the tests of the chart, and lets the revision fail with them.
+	Test bool
 	// Rollback goes back to the last revision that was deployed when one fails.
 	Rollback bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
@@ -261,9 +263,6 @@ type Result struct {
 	Reason string
 	// Revision is Helm's number of the last revision; after an error 0 where it is not known.
 	Revision int
-	// InputsDigest and ManifestDigest as they stand on the release; the second is
-	// empty when nothing was rendered.
-	InputsDigest, ManifestDigest string
 	// RolledBack says, for people, which revision has failed, why, and which one the release is back at; "": it is as its
 	// inputs say.
 	RolledBack string

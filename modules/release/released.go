@@ -171,11 +171,7 @@ func (r *reconcile) noteUnknown(s *life) error {
 
 func (r *reconcile) result(action, why string) Result {
 	res := Result{
-		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered,
-		InputsDigest: r.want.inputsLabel(), ManifestDigest: r.want.Manifest, Objects: r.objects,
-	}
-	if res.RenderSkipped {
-		res.ManifestDigest = r.last.Labels[LabelManifest]
+		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered, Objects: r.objects,
 	}
 	if action == ActionUnchanged && !r.t.IgnoreDrift {
 		res.Objects = r.recorded()

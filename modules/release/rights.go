@@ -99,7 +99,9 @@ func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target)
 	of := right{namespace: o.key.Namespace, group: o.mapping.Resource.Group, resource: o.mapping.Resource.Resource, object: o.key.Name}
 	hook, isHook := o.obj.GetAnnotations()["helm.sh/hook"]
 	switch {
-	case isHook && !atInstall.MatchString(hook), before != nil && reflect.DeepEqual(before.Object, o.obj.Object):
+	case isHook && !atInstall.MatchString(hook) && (!t.Test || !strings.Contains(hook, "test")):
+		return
+	case before != nil && reflect.DeepEqual(before.Object, o.obj.Object):
 		return
 	case isHook && (o.key.Kind == "Job" || o.key.Kind == "Pod"): // its end is waited for
 		a.need(of, "delete", "create", "get")

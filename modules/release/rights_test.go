@@ -23,11 +23,13 @@ func TestRightsAreAskedForBeforeARevision(t *testing.T) {
 		rules, access string // answers to reviews; "": an error
 		lacks         string // at the install
 		upgrade       string // at the upgrade, of what has these rules
+		test          bool
 	}{
 		"all":                      {rules: all, access: `"allowed": false`},
 		"none":                     {access: `"allowed": false`, rules: " ", lacks: "create secrets in namespace apps, update secrets in namespace apps, get configmaps in namespace apps, create configmaps in namespace apps;"},
 		"no upgrade":               {rules: secrets + "," + maps, access: `"allowed": false`, upgrade: "patch configmaps in namespace apps;"},
 		"of one object":            {rules: secrets + "," + maps + `, {"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]}`, access: `"allowed": false`},
+		"of tests that run":        {rules: secrets + "," + maps, access: `"allowed": false`, test: true, lacks: "delete jobs.batch in namespace apps, create jobs.batch in namespace apps, get jobs.batch in namespace apps;"},
 		"reviews are refused":      {},
 		"rules alone are refused":  {access: `"allowed": true`},
 		"an authorizer that fails": {rules: " ", access: `"allowed": false, "evaluationError": "webhook"`},
@@ -52,7 +54,7 @@ func TestRightsAreAskedForBeforeARevision(t *testing.T) {
 			})
 			for n, lacks := range []string{tt.lacks, tt.upgrade} {
 				target := f.target(0, fmt.Sprint(n), "apps")
-				target.Chart.Files[1].Data = []byte(template)
+				target.Chart.Files[1].Data, target.Test = []byte(template), tt.test
 				f.writes, asked = nil, 0
 				_, err := f.Reconcile(t.Context(), target)
 				passing := (*lane.Passing)(nil)

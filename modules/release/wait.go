@@ -159,7 +159,7 @@ func finished(o *unstructured.Unstructured) bool {
 func failure(o *unstructured.Unstructured) error {
 	if o.GetKind() == "Pod" {
 		if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase == "Failed" {
-			return fmt.Errorf("pod %s failed", o.GetName())
+			return fmt.Errorf("pod %s failed: %s", o.GetName(), kstatus.Of(o.Object).Reason)
 		}
 		return nil
 	}

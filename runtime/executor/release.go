@@ -69,7 +69,7 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
 		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
-		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Rollback: decl.Rollback, Timeout: decl.Timeout,
+		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Test: decl.Test, Rollback: decl.Rollback, Timeout: decl.Timeout,
 		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched, Standing: standing,
 	})
 	if err == nil && watched {
