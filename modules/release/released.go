@@ -97,7 +97,7 @@ const FieldManager = "starling"
 // writer writes the objects of releases. Writes of Helm's command, of Flux and of others that have Helm in their
 // process count as Starling's, which works on the release.
 func (m *Manager) writer(warn func(text string)) apply.Writer {
-	return apply.Writer{Manager: FieldManager, Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Warn: warn}
+	return apply.Writer{Manager: FieldManager, Before: []string{"helm", "helm-controller"}, Wrote: wroteAsHelm, Copied: copied, Warn: warn}
 }
 
 // wroteAsHelm says whether a manager has made the object as Helm does, under another name. People who name
@@ -111,6 +111,11 @@ func wroteAsHelm(e metav1.ManagedFieldsEntry) bool {
 	}
 	fields := e.FieldsV1.GetRawString()
 	return strings.Contains(fields, `"f:`+helmName+`"`) && strings.Contains(fields, `"f:app.kubernetes.io/managed-by"`)
+}
+
+// copied says whether a manager has made an object of a release from a copy, as a backup does.
+func copied(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager != FieldManager && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+effect.ReleasedByLabel+`"`)
 }
 
 // NoteObjects keeps in the record of a release of what objects it consists. A record that is

@@ -34,6 +34,9 @@ type Writer struct {
 	Before []string
 	// Wrote says of other managers that what they own of an object was written for this one; nil: of none.
 	Wrote func(e metav1.ManagedFieldsEntry) bool
+	// Copied says of other managers that they have made the object anew as it was, as by a backup: what they own beside
+	// this one becomes its own, and the rest stays; nil: of none. It counts before Wrote.
+	Copied func(e metav1.ManagedFieldsEntry) bool
 	// Strict refuses an object with fields that its kind does not have.
 	Strict bool
 	// DryRun has the API server answer and keep nothing.
@@ -115,7 +118,12 @@ func (w Writer) before(e metav1.ManagedFieldsEntry) bool {
 	if e.Manager == w.Manager {
 		return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
 	}
-	return e.Subresource == "" && (slices.Contains(w.Before, e.Manager) || w.Wrote != nil && w.Wrote(e))
+	return e.Subresource == "" && (slices.Contains(w.Before, e.Manager) || w.Wrote != nil && w.Wrote(e) && !w.copied(e))
+}
+
+// copied says whether an entry has fields of all who had written the object.
+func (w Writer) copied(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == nobody || w.Copied != nil && w.Copied(e)
 }
 
 // Holds says whether live has the values of want, all of them the manager's. The manager may own more.
@@ -172,8 +180,8 @@ func withoutNulls(v any) any {
 }
 
 // claim makes the manager's what was written for it without apply, and takes what it owns from nobody: the API server
-// gives all fields of an object whose managedFields somebody has cleared to a manager of that name. Else fields that
-// are wanted no more would stay.
+// gives all fields of an object whose managedFields somebody has cleared to a manager of that name. So it does with a
+// copy that somebody makes. Else fields that are wanted no more would stay.
 func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	for try := 1; ; try++ {
 		patch := w.claims(live)
@@ -220,7 +228,7 @@ func (w Writer) claims(live *unstructured.Unstructured) []byte {
 	for _, own := range entries {
 		for i, e := range entries {
 			ours, theirs := &fieldpath.Set{}, &fieldpath.Set{}
-			if own.Manager != w.Manager || own.Subresource != "" || e.Manager != nobody || own.FieldsV1 == nil || e.FieldsV1 == nil ||
+			if own.Manager != w.Manager || own.Subresource != "" || !w.copied(e) || own.FieldsV1 == nil || e.FieldsV1 == nil ||
 				ours.FromJSON(own.FieldsV1.GetRawReader()) != nil || theirs.FromJSON(e.FieldsV1.GetRawReader()) != nil {
 				continue
 			}
