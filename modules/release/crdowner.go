@@ -93,9 +93,11 @@ func (m *Manager) staying(c *crd, by definer) string {
 	return ""
 }
 
+// Annotations and label of objects of Helm's releases.
 const (
 	helmName      = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
+	helmManages   = "app.kubernetes.io/managed-by"
 )
 
 // specOwners is who owns the spec of a definition.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -259,12 +260,8 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	}
 	object := c.object.DeepCopy()
 	if wrote {
-		annotations := object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[effect.DefinedByAnnotation] = m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.sum)
-		object.SetAnnotations(annotations)
+		mark := m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.sum)
+		object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{effect.DefinedByAnnotation: mark}))
 	}
 	data, err := object.MarshalJSON()
 	if err != nil {

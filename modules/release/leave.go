@@ -3,7 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
-	"slices"
+	"maps"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,26 +82,16 @@ func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object
 
 // onlyNames is of an object what it is called, and what says whose it is and whether it stays.
 func onlyNames(u *unstructured.Unstructured) *unstructured.Unstructured {
-	only := func(all map[string]string, is func(string) bool) (some map[string]string) {
-		for key, v := range all {
-			if is(key) {
-				if some == nil {
-					some = map[string]string{}
-				}
-				some[key] = v
-			}
-		}
-		return some
-	}
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	maps.DeleteFunc(labels, func(key, _ string) bool { return key != effect.ReleasedByLabel && key != helmManages })
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return !strings.HasPrefix(key, "meta.helm.sh/") && !strings.HasPrefix(key, "helm.sh/")
+	})
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	out.SetGroupVersionKind(u.GroupVersionKind())
 	out.SetNamespace(u.GetNamespace())
 	out.SetName(u.GetName())
-	out.SetLabels(only(u.GetLabels(), func(key string) bool {
-		return slices.Contains([]string{effect.ReleasedByLabel, "app.kubernetes.io/managed-by"}, key)
-	}))
-	out.SetAnnotations(only(u.GetAnnotations(), func(key string) bool {
-		return strings.HasPrefix(key, "meta.helm.sh/") || strings.HasPrefix(key, "helm.sh/")
-	}))
+	out.SetLabels(labels)
+	out.SetAnnotations(annotations)
 	return out
 }

@@ -65,11 +65,7 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 func (m *Manager) placed(list []object) []object {
 	list = slices.Clone(list)
 	for i, o := range list {
-		if o.Namespace == "" {
-			continue
-		}
-		mapping, err := m.o.Mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
-		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		if o.Namespace != "" && m.clusterWide(o) {
 			list[i].Namespace = ""
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -158,15 +159,8 @@ func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Un
 	if annotations[helm.HookAnnotation] != "" {
 		return u // Helm marks no objects of hooks
 	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"] = ref.Name, ref.Namespace
-	u.SetAnnotations(annotations)
-	label(u, m.o.Instance)
-	labels := u.GetLabels()
-	labels["app.kubernetes.io/managed-by"] = "Helm"
-	u.SetLabels(labels)
+	u.SetAnnotations(labels.Merge(annotations, labels.Set{helmName: ref.Name, helmNamespace: ref.Namespace}))
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{effect.ReleasedByLabel: m.o.Instance, helmManages: "Helm"}))
 	return u
 }
 

@@ -110,7 +110,7 @@ func wroteAsHelm(e metav1.ManagedFieldsEntry) bool {
 		return false
 	}
 	fields := e.FieldsV1.GetRawString()
-	return strings.Contains(fields, `"f:`+helmName+`"`) && strings.Contains(fields, `"f:app.kubernetes.io/managed-by"`)
+	return strings.Contains(fields, `"f:`+helmName+`"`) && strings.Contains(fields, `"f:`+helmManages+`"`)
 }
 
 // copied says whether a manager has made an object of a release from a copy, as a backup does.
@@ -228,14 +228,4 @@ func keyOf(mapping *meta.RESTMapping, namespace, name string) Key {
 		namespace = ""
 	}
 	return Key{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
-}
-
-// label marks an object by whom it was released.
-func label(u *unstructured.Unstructured, releasedBy string) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[effect.ReleasedByLabel] = releasedBy
-	u.SetLabels(labels)
 }

@@ -3,14 +3,12 @@ package release
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -81,20 +79,6 @@ func (m *Manager) Last(ctx context.Context, namespace, name string) (*helm.Relea
 	}
 	rel, _, err := m.store(namespace).Get(ctx, name, last.Number)
 	return rel, err
-}
-
-// unlabel takes the digests off a revision.
-func (m *Manager) unlabel(ctx context.Context, ref Ref, number int) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{LabelInputs: "", LabelManifest: ""}}})
-	if err != nil {
-		return err
-	}
-	_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
-		Patch(ctx, helm.Key(ref.Name, number), types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("taking the digests off the release: %w", err)
-	}
-	return nil
 }
 
 // recover marks the newest revision of ref failed if it is pending (install, upgrade or rollback): the process that

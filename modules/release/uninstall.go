@@ -59,23 +59,6 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 }
 
 func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
-	// Helm goes on when it cannot note that the uninstall has begun. Without its
-	// digests a revision of which objects are gone never passes for an unchanged one.
-	rec, err := m.records.get(ctx, ref)
-	if err != nil {
-		return err
-	}
-	if rec.Digests != nil {
-		rec.Digests = nil
-		if err := m.records.set(ctx, rec); err != nil {
-			return err
-		}
-	}
-	if last.Labels[LabelInputs] != "" || last.Labels[LabelManifest] != "" {
-		if err := m.unlabel(ctx, ref, last.Number); err != nil {
-			return err
-		}
-	}
 	l, err := m.open(ctx, ref, Target{Timeout: timeout})
 	if err != nil {
 		return err
