@@ -183,35 +183,41 @@ func withoutNulls(v any) any {
 // gives all fields of an object whose managedFields somebody has cleared to a manager of that name. So it does with a
 // copy that somebody makes. Else fields that are wanted no more would stay.
 func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if w.DryRun {
+		return live, nil
+	}
+	return w.patch(ctx, to, live, types.JSONPatchType, w.claims)
+}
+
+// patch writes to an object as it was seen; one that others have changed meanwhile is read again. body gives the patch;
+// nil: there is nothing to write.
+func (w Writer) patch(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured, form types.PatchType,
+	body func(live *unstructured.Unstructured) ([]byte, error)) (*unstructured.Unstructured, error) {
 	for try := 1; ; try++ {
-		patch := w.claims(live)
-		if patch == nil || w.DryRun {
-			return live, nil
+		data, err := body(live)
+		if err != nil || data == nil {
+			return live, err
 		}
-		now, err := to.Patch(ctx, live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: w.Manager})
+		now, err := to.Patch(ctx, live.GetName(), form, data, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
 		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
 			return now, err
 		}
-		if live, err = again(ctx, to, live); err != nil {
+		uid := live.GetUID()
+		if live, err = to.Get(ctx, live.GetName(), metav1.GetOptions{}); err != nil {
 			return nil, err
 		}
+		if live.GetUID() != uid {
+			of := schema.GroupResource{Resource: strings.ToLower(live.GetKind())}
+			return nil, apierrors.NewConflict(of, live.GetName(), errors.New("another object has taken its name"))
+		}
 	}
-}
-
-// again reads an object that others have changed.
-func again(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	now, err := to.Get(ctx, live.GetName(), metav1.GetOptions{})
-	if err == nil && now.GetUID() != live.GetUID() {
-		err = apierrors.NewConflict(schema.GroupResource{Resource: strings.ToLower(live.GetKind())}, live.GetName(), errors.New("another object has taken its name"))
-	}
-	return now, err
 }
 
 // nobody is the manager of fields that were there before the first apply.
 const nobody = "before-first-apply"
 
 // claims is the JSON patch of managedFields; nil: they stay, or cannot be read.
-func (w Writer) claims(live *unstructured.Unstructured) []byte {
+func (w Writer) claims(live *unstructured.Unstructured) ([]byte, error) {
 	next := live.DeepCopy()
 	all, managers := next.GetManagedFields(), sets.New(w.Manager)
 	for i, e := range all {
@@ -221,8 +227,8 @@ func (w Writer) claims(live *unstructured.Unstructured) []byte {
 		}
 	}
 	next.SetManagedFields(all)
-	if err := csaupgrade.UpgradeManagedFields(next, managers, w.Manager); err != nil {
-		return nil
+	if csaupgrade.UpgradeManagedFields(next, managers, w.Manager) != nil {
+		return nil, nil
 	}
 	entries := next.GetManagedFields()
 	for _, own := range entries {
@@ -238,16 +244,12 @@ func (w Writer) claims(live *unstructured.Unstructured) []byte {
 		}
 	}
 	if reflect.DeepEqual(entries, live.GetManagedFields()) {
-		return nil
+		return nil, nil
 	}
-	patch, err := json.Marshal([]map[string]any{
+	return json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	})
-	if err != nil {
-		return nil
-	}
-	return patch
 }
 
 // apply sends an object, without the fields that its kind does not have.

@@ -40,7 +40,7 @@ func TestClaims(t *testing.T) {
 			Value json.RawMessage
 		}
 		var got []string
-		if text := w.claims(live); text != nil {
+		if text, _ := w.claims(live); text != nil {
 			var entries []metav1.ManagedFieldsEntry
 			if err := json.Unmarshal(text, &patch); err != nil || json.Unmarshal(patch[0].Value, &entries) != nil {
 				t.Fatalf("%s: %v: %s", test.name, err, text)

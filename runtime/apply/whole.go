@@ -6,8 +6,6 @@ import (
 	"maps"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -15,19 +13,9 @@ import (
 
 // replace writes an object as a whole, and leaves what others have written of its metadata, and its status.
 func (w Writer) replace(ctx context.Context, to dynamic.ResourceInterface, whole, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	for try := 1; ; try++ {
-		patch, err := replacement(whole, live)
-		if err != nil || patch == nil {
-			return live, err
-		}
-		now, err := to.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
-		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
-			return now, err
-		}
-		if live, err = again(ctx, to, live); err != nil {
-			return nil, err
-		}
-	}
+	return w.patch(ctx, to, live, types.MergePatchType, func(live *unstructured.Unstructured) ([]byte, error) {
+		return replacement(whole, live)
+	})
 }
 
 // replacement is the merge patch that makes live the whole object, in the state in which it is; nil: it is that.
