@@ -1,16 +1,14 @@
 package drift
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unique"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/watch"
@@ -92,38 +90,11 @@ func read(obj map[string]any, job bool, manager string, ignore func(in name, obj
 	if all {
 		return nil
 	}
-	fields := managed(meta)
+	fields := (&unstructured.Unstructured{Object: obj}).GetManagedFields()
 	s.finished = job && owned.Finished(fields)
 	s.owned, s.known = owned.Of(fields, manager, paths)
 	s.by = unique.Make(strings.Join(owned.Takers(fields, manager), "\n"))
 	return s
-}
-
-// managed reads who manages which fields.
-func managed(meta map[string]any) []metav1.ManagedFieldsEntry {
-	list, _ := meta["managedFields"].([]any)
-	out := make([]metav1.ManagedFieldsEntry, 0, len(list))
-	for _, item := range list {
-		m, is := item.(map[string]any)
-		if !is {
-			continue
-		}
-		e := metav1.ManagedFieldsEntry{
-			Manager: text(m["manager"]), Operation: metav1.ManagedFieldsOperationType(text(m["operation"])),
-			APIVersion: text(m["apiVersion"]), FieldsType: text(m["fieldsType"]), Subresource: text(m["subresource"]),
-		}
-		if at, err := time.Parse(time.RFC3339, text(m["time"])); err == nil {
-			e.Time = &metav1.Time{Time: at}
-		}
-		if fields, is := m["fieldsV1"].(map[string]any); is {
-			if raw, err := json.Marshal(fields); err == nil {
-				e.FieldsV1 = &metav1.FieldsV1{}
-				e.FieldsV1.SetRawBytes(raw)
-			}
-		}
-		out = append(out, e)
-	}
-	return out
 }
 
 func text(v any) string { s, _ := v.(string); return s }
