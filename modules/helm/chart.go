@@ -97,6 +97,15 @@ func Missing(ch *Chart) error {
 	return nil
 }
 
+// All are a chart and the charts below it, on or off; files of each lie below its ChartFullPath.
+func All(ch *Chart) []*Chart {
+	all := []*Chart{ch}
+	for _, sub := range ch.Dependencies() {
+		all = append(all, All(sub)...)
+	}
+	return all
+}
+
 // HasV1 says that a chart is of the first form: it names its dependencies in requirements.yaml.
 func HasV1(ch *Chart) bool { return ch.Metadata.APIVersion == chart.APIVersionV1 }
 

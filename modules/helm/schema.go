@@ -54,14 +54,12 @@ func forbidsGlobal(text []byte) bool {
 // checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with
 // nothing to be fetched.
 func checkReferences(ch *Chart) error {
-	if len(ch.Schema) > 0 {
-		if err := compileClosed(ch.Schema); err != nil {
-			return fmt.Errorf("values.schema.json of chart %s: %w", ch.ChartFullPath(), err)
+	for _, c := range All(ch) {
+		if len(c.Schema) == 0 {
+			continue
 		}
-	}
-	for _, sub := range ch.Dependencies() {
-		if err := checkReferences(sub); err != nil {
-			return err
+		if err := compileClosed(c.Schema); err != nil {
+			return fmt.Errorf("values.schema.json of chart %s: %w", c.ChartFullPath(), err)
 		}
 	}
 	return nil

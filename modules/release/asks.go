@@ -177,14 +177,23 @@ func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 	}
 }
 
-// lookAgain forgets discovery when the API server serves something else than discovery has read. It returns what the
-// server shows of that, see [Manager.shown].
+// lookAgain forgets discovery when the API server serves something else than discovery has read. It returns the tags
+// of its version and of what it serves; seen are those of the last look.
 func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
 	if !m.Asks() {
 		return seen
 	}
-	now, err := m.shown(ctx, seen)
-	if err != nil || now == seen {
+	now := seen
+	requests, cancel := context.WithTimeout(ctx, followTimeout)
+	defer cancel()
+	for i, path := range [2]string{"version", "apis"} {
+		tag, err := m.tagOf(requests, path, seen[i])
+		if err != nil {
+			return seen
+		}
+		now[i] = tag
+	}
+	if now == seen {
 		return seen
 	}
 	m.capsMu.Lock()
@@ -219,20 +228,8 @@ func (m *Manager) lookSoon() {
 	}
 }
 
-// shown is what the API server says of its version and of what it serves: something that differs when that differs.
+// tagOf is the ETag of what is at a path of the API server, or a digest of it: something that differs when that differs.
 // Seen is the last answer: an API server that has no other one says so, and no more.
-func (m *Manager) shown(ctx context.Context, seen [2]string) (now [2]string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, followTimeout)
-	defer cancel()
-	for i, path := range [2]string{"version", "apis"} {
-		if now[i], err = m.tagOf(ctx, path, seen[i]); err != nil {
-			return seen, err
-		}
-	}
-	return now, nil
-}
-
-// tagOf is the ETag of what is at a path of the API server, or a digest of it.
 func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) {
 	at, err := url.JoinPath(m.host, path)
 	if err != nil {

@@ -347,23 +347,19 @@ func (l *life) ended(err error) error {
 		return errors.New(text)
 	}
 	why := context.Cause(l.ctx)
-	_, detail, _ := strings.Cut(text, why.Error()+": ")
-	return &stopped{cause: why, detail: detail}
-}
-
-// stopped is an action that was cut off.
-type stopped struct {
-	cause  error
-	detail string
-}
-
-// Error says why, and on what the action was waiting.
-func (e *stopped) Error() string {
-	if e.detail == "" {
-		return e.cause.Error()
+	if _, waited, is := strings.Cut(text, why.Error()+": "); is && waited != "" {
+		return &stopped{text: why.Error() + ": " + waited, cause: why}
 	}
-	return e.cause.Error() + ": " + e.detail
+	return &stopped{text: why.Error(), cause: why}
 }
 
-// Unwrap gives the cause.
+// stopped is an action that was cut off. Its text says why, and on what the action was waiting.
+type stopped struct {
+	text  string
+	cause error
+}
+
+func (e *stopped) Error() string { return e.text }
+
+// Unwrap gives the cause, which holds no values.
 func (e *stopped) Unwrap() error { return e.cause }

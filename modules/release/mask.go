@@ -53,19 +53,7 @@ func clean(m *plain.Mask, err error) error {
 		return err
 	}
 	if cause, ok := errors.AsType[*stopped](err); ok {
-		return &masked{text: cleaned, cause: cause.cause}
+		return &stopped{text: cleaned, cause: cause.cause}
 	}
 	return errors.New(cleaned)
 }
-
-// masked is an error whose text was cleaned.
-type masked struct {
-	text  string
-	cause error
-}
-
-// Error is the cleaned text.
-func (e *masked) Error() string { return e.text }
-
-// Unwrap gives the cause, which holds no values.
-func (e *masked) Unwrap() error { return e.cause }

@@ -114,7 +114,7 @@ func renderOffline(t Target, caps *helm.Capabilities, calls func(string) bool) O
 	}
 	var o Offline
 	found := finder{wanted: calls, includes: map[string][]string{}}
-	if err := found.look(ch, ""); err != nil {
+	if err := found.look(ch); err != nil {
 		return Offline{Err: explainIn(t.Chart, err), Broken: true}
 	}
 	o.Calls, o.Reads = found.calls, found.reads
@@ -167,48 +167,49 @@ type finder struct {
 	includes map[string][]string
 }
 
-func (f *finder) look(ch *helm.Chart, prefix string) error {
-	for _, file := range ch.Templates {
-		if bytes.IndexByte(file.Data, '{') < 0 {
-			continue
-		}
-		trees, err := parseTemplate(ch.Root().Name()+"/"+prefix+file.Name, file.Data)
-		if err != nil {
-			return err
-		}
-		for _, name := range slices.Sorted(maps.Keys(trees)) {
-			walkTemplate(trees[name].Root, func(n parse.Node) {
-				before := file.Data[:min(int(n.Position()), len(file.Data))]
-				line := 1 + bytes.Count(before, []byte("\n"))
-				switch n := n.(type) {
-				case *parse.IdentifierNode:
-					if f.wanted(n.Ident) {
-						f.calls = append(f.calls, Call{File: prefix + file.Name, Line: line, Function: n.Ident})
-						f.holders = append(f.holders, name)
-					}
-				case *parse.StringNode: // the name of a template, at times
-					f.includes[name] = append(f.includes[name], n.Text)
-				case *parse.TemplateNode:
-					f.includes[name] = append(f.includes[name], n.Name)
-				}
-				if path := valuesPath(n); len(path) > 0 && prefix == "" {
-					col := len(before) - bytes.LastIndexByte(before, '\n')
-					if n.Type() == parse.NodeField { // a chain's place is that of its second name
-						col -= len(".Values")
-					} else {
-						col -= len("$")
-					}
-					f.reads = append(f.reads, Read{File: file.Name, Line: line, Col: col, Path: path})
-				}
-			})
-		}
-	}
-	for _, sub := range ch.Dependencies() {
-		if err := f.look(sub, prefix+"charts/"+sub.Name()+"/"); err != nil {
-			return err
+func (f *finder) look(ch *helm.Chart) error {
+	for _, c := range helm.All(ch) {
+		for _, file := range c.Templates {
+			if bytes.IndexByte(file.Data, '{') < 0 {
+				continue
+			}
+			full := c.ChartFullPath() + "/" + file.Name
+			trees, err := parseTemplate(full, file.Data)
+			if err != nil {
+				return err
+			}
+			for _, name := range slices.Sorted(maps.Keys(trees)) {
+				walkTemplate(trees[name].Root, func(n parse.Node) { f.see(n, name, strings.TrimPrefix(full, ch.Name()+"/"), file.Data, c == ch) })
+			}
 		}
 	}
 	return nil
+}
+
+// see takes in a leaf of a template; own says that it is the chart's own.
+func (f *finder) see(n parse.Node, template, file string, data []byte, own bool) {
+	before := data[:min(int(n.Position()), len(data))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	switch n := n.(type) {
+	case *parse.IdentifierNode:
+		if f.wanted(n.Ident) {
+			f.calls = append(f.calls, Call{File: file, Line: line, Function: n.Ident})
+			f.holders = append(f.holders, template)
+		}
+	case *parse.StringNode: // the name of a template, at times
+		f.includes[template] = append(f.includes[template], n.Text)
+	case *parse.TemplateNode:
+		f.includes[template] = append(f.includes[template], n.Name)
+	}
+	if path := valuesPath(n); len(path) > 0 && own {
+		col := len(before) - bytes.LastIndexByte(before, '\n')
+		if n.Type() == parse.NodeField { // a chain's place is that of its second name
+			col -= len(".Values")
+		} else {
+			col -= len("$")
+		}
+		f.reads = append(f.reads, Read{File: file, Line: line, Col: col, Path: path})
+	}
 }
 
 // reach notes a template and all that it may include.

@@ -45,22 +45,19 @@ type templateReader struct {
 }
 
 // parse reads the templates of a chart and of its subcharts.
-func (r *templateReader) parse(ch *helm.Chart, prefix string) error {
-	for _, file := range ch.Templates {
-		name := prefix + ch.Name() + "/" + file.Name
-		trees, err := parseTemplate(name, file.Data)
-		if err != nil {
-			return err
-		}
-		for defined, tree := range trees {
-			if tree.Root != nil {
-				r.templates[defined] = chartTemplate{name: defined, file: name, path: nameOf(name), root: tree.Root, chart: ch, data: file.Data}
+func (r *templateReader) parse(ch *helm.Chart) error {
+	for _, c := range helm.All(ch) {
+		for _, file := range c.Templates {
+			name := c.ChartFullPath() + "/" + file.Name
+			trees, err := parseTemplate(name, file.Data)
+			if err != nil {
+				return err
 			}
-		}
-	}
-	for _, sub := range ch.Dependencies() {
-		if err := r.parse(sub, prefix+ch.Name()+"/charts/"); err != nil {
-			return err
+			for defined, tree := range trees {
+				if tree.Root != nil {
+					r.templates[defined] = chartTemplate{name: defined, file: name, path: nameOf(name), root: tree.Root, chart: c, data: file.Data}
+				}
+			}
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func readable(ctx context.Context, t Target, r rendering, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-		err = &stopped{cause: context.Cause(ctx)}
+		err = &stopped{text: context.Cause(ctx).Error(), cause: context.Cause(ctx)}
 	}
 	return clean(newMask(t, r), err)
 }

@@ -53,7 +53,7 @@ spec:
 			t.Errorf("got\n%s, want\n%s", got, tt.want)
 		}
 	}
-	cut := &stopped{cause: errors.New(`Deployment.apps "web" is invalid: spec.selector: Required value`)}
+	cut := &stopped{text: `Deployment.apps "web" is invalid: spec.selector: Required value`}
 	if got := inTemplate(target, r, cut); got != error(cut) {
 		t.Errorf("an action that was cut off: %v", got)
 	}

@@ -77,20 +77,13 @@ func load(c *Chart) (*helm.Chart, error) {
 func factsOf(digest string, ch *helm.Chart) facts {
 	f := facts{digest: digest, crds: len(ch.CRDObjects()) > 0}
 	has := map[string]bool{}
-	var look func(*helm.Chart)
-	look = func(c *helm.Chart) {
-		for _, list := range [][]*helm.ChartFile{c.Templates, c.Files} { // tpl (.Files.Get …)
-			for _, file := range list {
-				f.ask(file.Data, has)
-				f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
-				f.revision = f.revision || bytes.Contains(file.Data, []byte("Revision"))
-			}
-		}
-		for _, sub := range c.Dependencies() {
-			look(sub)
+	for _, c := range helm.All(ch) {
+		for _, file := range slices.Concat(c.Templates, c.Files) { // tpl (.Files.Get …)
+			f.ask(file.Data, has)
+			f.branches = f.branches || bytes.Contains(file.Data, []byte("IsInstall")) || bytes.Contains(file.Data, []byte("IsUpgrade"))
+			f.revision = f.revision || bytes.Contains(file.Data, []byte("Revision"))
 		}
 	}
-	look(ch)
 	f.has = strings.Join(slices.Sorted(maps.Keys(has)), "\n")
 	return f
 }

@@ -52,10 +52,8 @@ func checkSize(ch *helm.Chart, values map[string]any, rendered map[string]string
 // not store subcharts.
 func chartSize(ch *helm.Chart) int {
 	n := len(ch.Schema)
-	for _, list := range [][]*helm.ChartFile{ch.Templates, ch.Files} {
-		for _, f := range list {
-			n += len(f.Data)
-		}
+	for _, f := range slices.Concat(ch.Templates, ch.Files) {
+		n += len(f.Data)
 	}
 	return n
 }

@@ -59,7 +59,7 @@ func writtenIn(t Target, caps *helm.Capabilities) ([]Written, error) {
 		return nil, err
 	}
 	r := &templateReader{templates: map[string]chartTemplate{}, seen: map[Written]bool{}}
-	if err := r.parse(ch, ""); err != nil {
+	if err := r.parse(ch); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.templates)) {
@@ -87,11 +87,10 @@ func (r *templateReader) mark(t Target, caps *helm.Capabilities) {
 		return // none is: then all are told of
 	}
 	id := 0
-	var insert func(*helm.Chart, string)
-	insert = func(c *helm.Chart, prefix string) {
+	for _, c := range helm.All(ch) {
 		for _, file := range c.Templates {
 			var offsets []int
-			name := prefix + c.Name() + "/" + file.Name
+			name := c.ChartFullPath() + "/" + file.Name
 			for p := range ids {
 				if p.file == name {
 					offsets = append(offsets, p.offset)
@@ -105,11 +104,7 @@ func (r *templateReader) mark(t Target, caps *helm.Capabilities) {
 				file.Data = slices.Insert(slices.Clone(file.Data), at, []byte(fmt.Sprintf(`{{ "starlingmark%dz" }}`, id))...)
 			}
 		}
-		for _, sub := range c.Dependencies() {
-			insert(sub, prefix+c.Name()+"/charts/")
-		}
 	}
-	insert(ch, "")
 	files, _, err := renderChart(t, ch, (&offlineLookups{target: t}).find, caps, false, 1)
 	if err != nil {
 		return
