@@ -121,7 +121,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.convergence = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "starling_convergence_seconds", Help: "Time from the first module that begins to work until all are at rest, failed ones included.",
 		Buckets: []float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}})
 	m.own = append(m.own, m.convergence)
-	m.releases = counter("starling_release_actions_total", "Results of Helm: installed, upgraded, unchanged, uninstalled, failed and so on.", "module", "action")
+	m.releases = counter("starling_release_actions_total", "Results of releases: installed, upgraded, rolled back, unchanged, uninstalled, failed and so on.", "module", "action")
 	m.pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "starling_messages_pending", Help: "Messages of http.send that wait, or are under way."}, []string{"module"})
 	m.own = append(m.own, m.pending)
 	m.messages = counter("starling_messages_total", "Messages of http.send that are done with, by how they ended: sent, failed, replaced by a later one, dropped because too many waited.", "module", "outcome")
@@ -129,7 +129,7 @@ func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m.records = counter("starling_records_total", "Runs of hooks that were to be recorded: kept, dropped because there was no time for them, failed because they could not be written.", "outcome")
 	m.spans = counter("starling_spans_total", "Spans for the collector of --traces-endpoint: sent, dropped because too many waited, failed because the collector did not take them.", "outcome")
 	m.logs = &logBudgets{all: map[string]*logBudget{}, dropped: counter("starling_log_lines_dropped_total", "Log lines of hooks that were left out, because their module logs too much.", "module")}
-	m.releasing = histogram("starling_release_seconds", "Time that Helm took, by what it did.",
+	m.releasing = histogram("starling_release_seconds", "Time of work on releases, by what became of them.",
 		[]float64{.03, .1, .3, 1, 3, 10, 30, 100, 300, 1000}, "module", "action")
 	for _, c := range append(m.own, m.hooks) {
 		if err := reg.Register(c); err != nil {
@@ -266,7 +266,7 @@ func (m *Metrics) watchFailed(hook string) {
 	m.watchErrors.WithLabelValues(module, hook).Inc()
 }
 
-// released counts what Helm did; an error is the action "failed".
+// released counts what became of releases; an error is the action "failed".
 func (m *Metrics) released(module, action string, took time.Duration, err error) {
 	if err != nil {
 		action = "failed"

@@ -108,7 +108,7 @@ starling_hook_retries_total{hook="web/a",module="web"} 1
 # HELP starling_hook_steps_total Steps of Starlark that the runs of a hook have taken.
 # TYPE starling_hook_steps_total counter
 starling_hook_steps_total{hook="web/a",module="web"} 7
-# HELP starling_release_actions_total Results of Helm: installed, upgraded, unchanged, uninstalled, failed and so on.
+# HELP starling_release_actions_total Results of releases: installed, upgraded, rolled back, unchanged, uninstalled, failed and so on.
 # TYPE starling_release_actions_total counter
 starling_release_actions_total{action="failed",module="web"} 1
 starling_release_actions_total{action="installed",module="web"} 1
