@@ -144,7 +144,7 @@ func manifestsOf(name, text string) (out []manifest) {
 // parts are the objects of a document: those of a list, which no server sees, or itself.
 func (m manifest) parts() (out []manifest) {
 	kind, _ := m.object["kind"].(string)
-	if items, is := m.object["items"].([]any); is && strings.HasSuffix(kind, "List") {
+	if items, is := m.object["items"].([]any); is {
 		for _, item := range items {
 			object, is := item.(map[string]any)
 			if !is {

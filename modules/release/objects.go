@@ -1,6 +1,8 @@
 package release
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,14 +92,16 @@ func documentsOf(manifest string) (found []object, err error) {
 		if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
 			return nil, err
 		}
-		found = addObjects(found, obj, "", "", false)
+		if found, err = addObjects(found, obj, "", ""); err != nil {
+			return nil, err
+		}
 	}
 	return found, nil
 }
 
 // addObjects adds the objects of a document to list. An object with items is a list to the API
-// machinery, whatever its kind; an item without a kind has that of the list.
-func addObjects(list []object, doc map[string]any, apiVersion, kind string, item bool) []object {
+// machinery, whatever its kind, also in a list; an item without a kind has that of the list.
+func addObjects(list []object, doc map[string]any, apiVersion, kind string) (_ []object, err error) {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	if v := text(doc, "apiVersion"); v != "" {
 		apiVersion = v
@@ -107,14 +111,18 @@ func addObjects(list []object, doc map[string]any, apiVersion, kind string, item
 	}
 	items, isList := doc["items"].([]any)
 	for _, one := range items {
-		if m, ok := one.(map[string]any); ok {
-			list = addObjects(list, m, apiVersion, strings.TrimSuffix(kind, "List"), true)
+		m, is := one.(map[string]any)
+		if !is {
+			return nil, fmt.Errorf("an item of %s is no object", cmp.Or(kind, "a list"))
+		}
+		if list, err = addObjects(list, m, apiVersion, strings.TrimSuffix(kind, "List")); err != nil {
+			return nil, err
 		}
 	}
-	if doc == nil || isList && !item { // comments only
-		return list
+	if doc == nil || isList { // comments only
+		return list, nil
 	}
-	return append(list, objectOf(doc, apiVersion, kind))
+	return append(list, objectOf(doc, apiVersion, kind)), nil
 }
 
 // objectOf names an object of a kind; doc need not say which.

@@ -111,6 +111,17 @@ func TestAHookThatFailsDeletesNoMember(t *testing.T) {
 	}
 }
 
+// A list within a list is one more list, as with Helm.
+func TestAListWithinAList(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	for kind, metadata := range map[string]string{"List": "", "ConfigMapList": "{name: x}"} {
+		w.try("apiVersion: v1\nkind: "+kind+"\nitems:\n- apiVersion: v1\n  kind: List\n  metadata: "+metadata+"\n  items:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {name: "+strings.ToLower(kind)+"}}\n", "")
+		if !w.there(configMaps, w.apps, strings.ToLower(kind)) {
+			t.Errorf("%s: an object is missing", kind)
+		}
+	}
+}
+
 // A byte order mark in the midst of a template, where files were put together, is no part of an object.
 func TestMarksBetweenObjects(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
