@@ -8,9 +8,8 @@ import (
 )
 
 // elements is the list want with what live has at the paths: elements that a path names as a whole are those of live,
-// and below gives the others what they get. below gets an element of want and what stands for it in was and in live; was
-// is nil where nothing does. Elements for which live has nothing, or more than one, stay as they are.
-func elements(was, want, live []any, paths []Path, below func(e, was, live any, rest []Path) any) []any {
+// and of others what is below the paths in them. Elements for which live has nothing, or more than one, stay as they are.
+func elements(was, want, live []any, paths []Path) []any {
 	out, places, claimed := make([]any, 0, len(want)), make([]int, 0, len(want)), make([]bool, len(live))
 	for _, e := range want {
 		there, before := partners(e, live, paths, want, was), partners(e, was, paths, want, live)
@@ -28,11 +27,14 @@ func elements(was, want, live []any, paths []Path, below func(e, was, live any, 
 		case end:
 			e = runtime.DeepCopyJSONValue(live[place])
 		case len(rest) > 0:
-			var had any
+			var had map[string]any
 			if len(before) == 1 {
-				had = was[before[0]]
+				had, _ = was[before[0]].(map[string]any)
 			}
-			e = below(e, had, live[place], rest)
+			wanted, is := e.(map[string]any)
+			if now, there := live[place].(map[string]any); is && there {
+				leave(had, wanted, now, rest, true)
+			}
 		}
 		out, places = append(out, e), append(places, place)
 	}

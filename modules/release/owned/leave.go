@@ -18,64 +18,58 @@ import (
 // left alone, too. Lists may be written as a whole: want gets the value of live there.
 func Leave(was, want, live map[string]any, paths []Path) { leave(was, want, live, paths, false) }
 
-// leave does that below one map; inList: the maps are part of a list.
-func leave(was, want, live map[string]any, paths []Path, inList bool) {
+// Keep gives an object, which is changed, what live has at the paths: a comparison of the two finds no difference there,
+// and a write of the whole object makes none. live is nil for an object that is not there.
+func Keep(obj, live map[string]any, paths []Path) {
+	leave(runtime.DeepCopyJSON(obj), obj, live, paths, true)
+}
+
+// leave does that below one map; whole: it is written as a whole, as lists and what is in them.
+func leave(was, want, live map[string]any, paths []Path, whole bool) {
 	maps := []map[string]any{was, want}
-	if inList {
+	if whole {
 		maps = append(maps, live)
 	}
 	for _, key := range keysAt(paths, maps...) {
 		before, had := was[key]
 		now, has := live[key]
 		switch rest, end := restsAt(paths, key); {
-		case end && inList && has:
+		case end && whole && has:
 			want[key] = runtime.DeepCopyJSONValue(now)
 		case end && (has || had):
 			delete(was, key)
 			delete(want, key)
 		case end: // the manifest has it now, and had not
 		default:
-			leaveBelow(want, key, before, now, rest, inList)
+			leaveBelow(want, key, before, now, rest, whole)
 		}
 	}
 }
 
 // leaveBelow leaves what is below a key of want.
-func leaveBelow(want map[string]any, key string, was, live any, paths []Path, inList bool) {
+func leaveBelow(want map[string]any, key string, was, live any, paths []Path, whole bool) {
 	before, _ := was.(map[string]any)
 	now, _ := live.(map[string]any)
 	hadList, _ := was.([]any)
 	list, isList := live.([]any)
 	switch wanted := want[key].(type) {
 	case map[string]any:
-		leave(before, wanted, now, paths, inList)
+		leave(before, wanted, now, paths, whole)
 	case []any:
-		want[key] = leaveElements(hadList, wanted, list, paths)
+		want[key] = elements(hadList, wanted, list, paths)
 	case nil: // without the map, or list, the merge would take all of it away
 		switch there := slices.ContainsFunc(paths, func(p Path) bool { return anyAt(live, p) }); {
-		case !there || was == nil && !inList:
+		case !there || was == nil && !whole:
 		case isList:
-			if kept := leaveElements(hadList, nil, list, paths); len(kept) > 0 {
+			if kept := elements(hadList, nil, list, paths); len(kept) > 0 {
 				want[key] = kept
 			}
 		default:
 			kept := map[string]any{}
 			want[key] = kept
-			leave(before, kept, now, paths, inList)
+			leave(before, kept, now, paths, whole)
 		}
 	}
-}
-
-// leaveElements leaves elements of a list, or what is below the paths in them.
-func leaveElements(was, want, live []any, paths []Path) []any {
-	return elements(was, want, live, paths, func(e, was, live any, rest []Path) any {
-		wanted, is := e.(map[string]any)
-		now, there := live.(map[string]any)
-		if before, _ := was.(map[string]any); is && there {
-			leave(before, wanted, now, rest, true)
-		}
-		return e
-	})
 }
 
 // keysAt are the keys of maps to which the first steps of paths go.

@@ -172,6 +172,13 @@ func (p Path) within(other Path) bool {
 	return true
 }
 
+// selects says whether the step goes to an element of a list.
+func (s Step) selects(e any) bool {
+	m, _ := e.(map[string]any)
+	v, ok := m[s.Key]
+	return s.Any || s.Key != "" && ok && textOf(v) == s.Value
+}
+
 // names says whether the step goes to an element of a path of the API server.
 func (s Step) names(e fieldpath.PathElement) bool {
 	switch {
