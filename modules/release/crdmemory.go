@@ -38,7 +38,7 @@ type appliedCRD struct {
 func (c *crdMemory) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applied, c.names = nil, nil
+	c.applied, c.names = map[string]map[string]appliedCRD{}, map[string]map[string]bool{}
 }
 
 // of returns what was applied.
@@ -52,9 +52,6 @@ func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
 func (c *crdMemory) set(module, name string, a appliedCRD) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.applied == nil {
-		c.applied = map[string]map[string]appliedCRD{}
-	}
 	if c.applied[module] == nil {
 		c.applied[module] = map[string]appliedCRD{}
 	}
@@ -103,9 +100,6 @@ func leftText(name, to string) string {
 func (c *crdMemory) keep(whose string, names map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.names == nil {
-		c.names = map[string]map[string]bool{}
-	}
 	c.names[whose] = names
 	maps.DeleteFunc(c.applied[whose], func(name string, _ appliedCRD) bool { return !names[name] })
 }

@@ -82,7 +82,7 @@ type crd struct {
 // Adopt it is taken over if its owner is gone. So is an update that its objects do not survive, without Force.
 // Definitions are never deleted.
 func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []File) (changed bool, err error) {
-	ctx, leave, err := m.enter(ctx, defaultTimeout)
+	ctx, leave, err := m.enter(ctx, 0)
 	if err != nil {
 		return false, err
 	}

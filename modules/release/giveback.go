@@ -17,9 +17,6 @@ import (
 // module of that name takes it over. Done says that it was this instance's. An uninstall that was
 // cut off is brought to its end instead. timeout 0 means 10 minutes.
 func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
 	ctx, leave, err := m.enter(ctx, timeout)
 	if err != nil {
 		return false, err

@@ -190,7 +190,7 @@ func (g *glances) age() {
 func (m *Manager) listRevisions(ctx context.Context, namespace string) (found map[releaseName]revision, refused bool) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()
-	found = map[releaseName]revision{}
+	all := map[releaseName][]revision{}
 	o := metav1.ListOptions{
 		// A revision that is superseded has a newer one.
 		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helm.StatusSuperseded),
@@ -204,22 +204,21 @@ func (m *Manager) listRevisions(ctx context.Context, namespace string) (found ma
 		}
 		for i := range page.Items {
 			item := &page.Items[i]
-			at := releaseName{item.Namespace, item.Labels["name"]}
-			switch r, ok := revisionOf(item); {
-			case !ok:
-			case r.Number > found[at].Number:
-				r.older(found[at])
-				found[at] = r
-			default:
-				newest := found[at]
-				newest.older(r)
-				found[at] = newest
+			if r, ok := revisionOf(item); ok {
+				at := releaseName{item.Namespace, item.Labels["name"]}
+				all[at] = append(all[at], r)
 			}
 		}
 		if o.Continue = page.Continue; o.Continue == "" {
-			return found, false
+			break
 		}
 	}
+	found = map[releaseName]revision{}
+	for at, list := range all {
+		sortRevisions(list)
+		found[at] = list[0]
+	}
+	return found, false
 }
 
 // revisionOf reads the labels of a revision's Secret.

@@ -120,7 +120,11 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 	p.tried = w.Tried
 	p.rel = &helm.Release{
 		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: plain.CopyPlain(l.target.Values).(map[string]any), Manifest: manifest, Hooks: hooks,
-		Version: w.number(last), Labels: l.labels(w),
+		Version: w.number(last),
+		Labels: map[string]string{
+			effect.InstanceLabel: w.Instance, effect.ModuleLabel: w.Module,
+			LabelInputs: w.inputsLabel(), LabelManifest: w.Manifest, LabelChart: w.Chart,
+		},
 		Info: &helm.Info{FirstDeployed: now, LastDeployed: now, Status: helm.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
 	}
 	l.holds = int64(len(manifest))
@@ -198,17 +202,6 @@ func (l *life) has(number int, uid string) {
 }
 
 func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
-
-// labels is what the release carries.
-func (l *life) labels(w want) map[string]string {
-	return map[string]string{
-		effect.InstanceLabel: w.Instance,
-		effect.ModuleLabel:   w.Module,
-		LabelInputs:          w.inputsLabel(),
-		LabelManifest:        w.Manifest,
-		LabelChart:           w.Chart,
-	}
-}
 
 // make makes a revision. begun says that its record was written.
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {

@@ -3,7 +3,6 @@ package release
 import (
 	"errors"
 	"regexp"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -29,20 +28,17 @@ func newMask(t Target, r rendering) *plain.Mask {
 		m.Object(obj)
 	}
 	for _, text := range r.files {
-		if secretKind.MatchString(text) {
-			manifests(m, text)
+		if !secretKind.MatchString(text) {
+			continue
+		}
+		for _, doc := range plain.Documents(text) {
+			var obj map[string]any
+			if yaml.Unmarshal([]byte(doc), &obj) == nil {
+				m.Object(obj)
+			}
 		}
 	}
 	return m
-}
-
-func manifests(m *plain.Mask, text string) {
-	for _, doc := range strings.Split(text, "\n---") {
-		var obj map[string]any
-		if yaml.Unmarshal([]byte(doc), &obj) == nil {
-			m.Object(obj)
-		}
-	}
 }
 
 // clean returns err without the secrets. errors.Is finds the same in err and in

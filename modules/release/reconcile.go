@@ -344,7 +344,11 @@ func (r *reconcile) settle() {
 	r.follow(again, again.digest == before.Manifest)
 	r.want.Manifest, r.want.Lookups = again.digest, cmp.Or(again.lookups, before.Lookups)
 	if again.digest != before.Manifest || before.Lookups == "" && r.want.Lookups != "" {
-		if err := r.noteNew(); err != nil {
+		err := r.read()
+		if err == nil {
+			err = r.note()
+		}
+		if err != nil {
 			r.m.o.Log.Debug().Err(err).Str("release", r.t.Name).Msg("the digests of the release are stale; it is rendered once more")
 		}
 	}
@@ -356,12 +360,4 @@ func (r *reconcile) note() (err error) {
 		r.last, err = r.m.noted(r.ctx, r.t.Ref(), r.last)
 	}
 	return err
-}
-
-// noteNew records the digests of the revision that was made just now.
-func (r *reconcile) noteNew() error {
-	if err := r.read(); err != nil {
-		return err
-	}
-	return r.note()
 }

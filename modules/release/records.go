@@ -267,18 +267,12 @@ func (r *records) writeBatch(known []shard, b *batch) ([]shard, error) {
 func (r *records) drain(ctx context.Context) error {
 	for {
 		r.mu.Lock()
-		if !r.writing {
-			r.mu.Unlock()
+		writing := r.writing
+		r.mu.Unlock()
+		if !writing {
 			return nil
 		}
-		if r.next == nil {
-			r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
-		}
-		done := r.next.done
-		r.mu.Unlock()
-		select {
-		case <-done:
-		case <-ctx.Done():
+		if _ = r.join(ctx, "", nil); ctx.Err() != nil { // how a write ends is said to those who wait for it
 			return fmt.Errorf("the records of releases are still being written: %w", ctx.Err())
 		}
 	}

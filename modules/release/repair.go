@@ -68,9 +68,6 @@ type Repair struct {
 // One request looks at each object that is not known to be gone, and one writes those that differ. Errors are for
 // people and hold no values; the Repair that comes with one tells what was done before.
 func (m *Manager) Repair(ctx context.Context, t RepairTarget) (_ Repair, err error) {
-	if t.Timeout <= 0 {
-		t.Timeout = defaultTimeout
-	}
 	ctx, leave, err := m.enter(ctx, t.Timeout)
 	if err != nil {
 		return Repair{}, err

@@ -55,19 +55,18 @@ func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
-	for i := range all[min(1, len(all)):] {
-		all[0].older(all[i+1])
-	}
+	sortRevisions(all)
 	return all, nil
 }
 
-// older notes a revision before this one.
-func (r *revision) older(before revision) {
-	if before.Status == helm.StatusDeployed {
-		r.Also = append(r.Also, before.Number)
+// sortRevisions has the newest come first, and notes there which older ones are deployed.
+func sortRevisions(all []revision) {
+	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
+	for i, r := range all {
+		if i > 0 && r.Status == helm.StatusDeployed {
+			all[0].Also = append(all[0].Also, r.Number)
+		}
 	}
-	r.Also = append(r.Also, before.Also...)
 }
 
 // Last returns the newest revision of a release as Helm keeps it; nil when there is

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,6 @@ import (
 // releases of this instance and module are touched: for any other the error says
 // whose it is. timeout 0 means 10 minutes.
 func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
 	ctx, leave, err := m.enter(ctx, timeout)
 	if err != nil {
 		return false, err
@@ -59,7 +57,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 }
 
 func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
-	l, err := m.open(ctx, ref, Target{Timeout: timeout})
+	l, err := m.open(ctx, ref, Target{Timeout: cmp.Or(timeout, defaultTimeout)})
 	if err != nil {
 		return err
 	}

@@ -97,15 +97,13 @@ func (c comparison) same(want, live any, owned map[string]any) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		live, _ := live.(map[string]any)
-		n := 0
 		for key, value := range want {
 			fields, ok := owned["f:"+key].(map[string]any)
 			if !ok || !c.same(value, live[key], fields) {
 				return false
 			}
-			n++
 		}
-		return c.more || n == members(owned)
+		return c.more || len(want) == members(owned)
 	case []any:
 		live, _ := live.([]any)
 		return (c.more || len(want) == members(owned)) && c.sameItems(want, live, owned)
