@@ -23,7 +23,7 @@ var (
 	mistyped = regexp.MustCompile(`^(?:.*: )?(\w+) in version "[^"]*" cannot be handled as an? \w+: ([\w.\[\]/-]+) must be (an? \w+), not an? \w+$`)
 	// isInvalid is how the API server tells of a field of one object.
 	isInvalid = regexp.MustCompile(`\b([A-Z]\w+)(?:\.[\w.-]+)? "([^"]+)" is invalid: \[?([a-z]\w*(?:[.\[][\w.\[\]/-]*)?): `)
-	immutable = regexp.MustCompile(`field is immutable|may not be changed|updates to \w+ spec for fields other than`)
+	immutable = regexp.MustCompile(`is immutable|may not (?:be changed|change)\b|cannot change |[Cc]annot be changed|updates to \w+ (?:spec for fields other than|are forbidden)|can not be less than`)
 )
 
 // typeWords are the words of schemas for what JSON calls otherwise.
@@ -117,7 +117,11 @@ func inTemplate(t Target, r rendering, err error) error {
 			continue
 		}
 		if immutable.MatchString(text) {
-			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", o.Kind)
+			what := o.Kind
+			if what == "PersistentVolumeClaim" {
+				what += " with its data"
+			}
+			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", what)
 		}
 		return errors.New(t.placeOf(o, m[3]) + ": " + text)
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -380,6 +381,31 @@ func TestReleaseErrors(t *testing.T) {
 // A release needs these rights: its Secrets and its objects in its namespace, the records
 // in the operator's. No right to look at namespaces, none to list Secrets
 // elsewhere.
+// The error about a field that nobody can change says what to do, whatever words the API server has for it.
+func TestWhatNobodyCanChangeReal(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeApps()
+	const v = "{{ .Values.color }}"
+	for name, text := range map[string]string{
+		"clusterip": "apiVersion: v1\nkind: Service\nmetadata: {name: clusterip}\nspec: {clusterIP: " + `{{ ternary "10.0.0.77" "None" (eq .Values.color "blue") }}` + ", selector: {a: b}, ports: [{port: 80}]}\n",
+		"claim":     "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: claim}\nspec: {accessModes: [ReadWriteOnce], storageClassName: " + v + ", resources: {requests: {storage: 1Gi}}}\n",
+		"pod":       "apiVersion: v1\nkind: Pod\nmetadata: {name: pod}\nspec: {containers: [{name: a, image: a, workingDir: /" + v + "}]}\n",
+		"binding":   "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: binding}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + v + "}\n",
+		"frozen":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: frozen}\nimmutable: true\ndata: {color: " + v + "}\n",
+		"set":       "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: set}\nspec: {serviceName: " + v + ", selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}\n",
+		"job":       "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: " + v + "}]}}}\n",
+		"type":      "apiVersion: v1\nkind: Secret\nmetadata: {name: type}\ntype: example.com/" + v + "\n",
+	} {
+		target := f.target(map[string]any{"color": "red"}, text)
+		target.Name, target.Installs = name, []builtins.Grant{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}}
+		f.reconcile(target)
+		target.Values = map[string]any{"color": "blue"}
+		_, err := f.Reconcile(t.Context(), target)
+		wantError(t, err, "web/templates/0.yaml:", "nobody can change it: write it as it was, or delete the ")
+	}
+}
+
 func TestReleaseNarrowRights(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
