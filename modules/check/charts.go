@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -133,37 +132,31 @@ func manifestsOf(name, text string) (out []manifest) {
 	_, path, _ := strings.Cut(name, "/")
 	for _, doc := range plain.Documents(text) {
 		m := manifest{path: path, text: doc}
-		if m.err = yaml.Unmarshal([]byte(doc), &m.object); m.err == nil && m.object == nil {
-			continue
+		if m.err = yaml.Unmarshal([]byte(doc), &m.object); m.err != nil {
+			out = append(out, m)
+		} else {
+			out = append(out, m.parts()...)
 		}
-		out = append(out, m.parts()...)
 	}
 	return out
 }
 
 // parts are the objects of a document: those of a list, which no server sees, or itself.
 func (m manifest) parts() (out []manifest) {
-	kind, _ := m.object["kind"].(string)
-	if items, is := m.object["items"].([]any); is {
-		for _, item := range items {
-			object, is := item.(map[string]any)
-			if !is {
-				m.err = errors.New("an item of " + kind + " is no object")
-				return append(out, m)
-			}
-			own := map[string]any{"apiVersion": m.object["apiVersion"], "kind": strings.TrimSuffix(kind, "List")}
-			maps.Copy(own, object)
-			out = append(out, manifest{path: m.path, text: m.text, object: own}.parts()...)
-		}
-		return out
+	objects, err := plain.Objects(m.object)
+	if err != nil {
+		m.err = err
+		return append(out, m)
 	}
-	m.unknown, m.wrong = strictFields(m.object)
-	if kind == "CustomResourceDefinition" {
-		if text, err := yaml.Marshal(m.object); err == nil {
-			m.serves = kindsOf(text)
+	for _, o := range objects {
+		one := manifest{path: m.path, text: m.text, object: o}
+		one.unknown, one.wrong = strictFields(o)
+		if text, err := yaml.Marshal(o); err == nil && o["kind"] == "CustomResourceDefinition" {
+			one.serves = kindsOf(text)
 		}
+		out = append(out, one)
 	}
-	return append(out, m)
+	return out
 }
 
 // renderModule renders the chart of a module with the values that are there before any hook has run.

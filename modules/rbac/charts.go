@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -53,8 +52,6 @@ type object struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
 	} `json:"roleRef"`
-	// Items are the objects of a list.
-	Items []json.RawMessage `json:"items"`
 }
 
 type policyRule struct {
@@ -199,7 +196,7 @@ func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]
 	}
 	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
 		for _, doc := range texts.Documents(o.Files[file]) {
-			if err := c.parse(doc, kindName{}, b.kinds); err != nil {
+			if err := c.parse(doc, b.kinds); err != nil {
 				return fmt.Errorf("%s: what it renders to is no object", file)
 			}
 		}
@@ -210,32 +207,32 @@ func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]
 	return nil
 }
 
-// parse notes the objects of a document. Of one that names no kind, in a list, it is that
-// of the list.
-func (c *chart) parse(doc string, listed kindName, k *kinds) error {
-	var o *object
-	if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+// parse notes the objects of a document.
+func (c *chart) parse(doc string, k *kinds) error {
+	var whole map[string]any
+	if err := yaml.Unmarshal([]byte(doc), &whole); err != nil {
 		return err
 	}
-	if o != nil && o.Kind == "" && o.APIVersion == "" {
-		o.Kind, o.APIVersion = listed.kind, listed.apiVersion
+	list, err := texts.Objects(whole)
+	if err != nil {
+		return err
 	}
-	switch {
-	case o == nil: // comments only
-		return nil
-	case o.Kind == "" || o.APIVersion == "":
-		return errors.New("no object")
-	case strings.HasSuffix(o.Kind, "List") && o.Items != nil:
-		for _, item := range o.Items {
-			if err := c.parse(string(item), kindName{o.APIVersion, strings.TrimSuffix(o.Kind, "List")}, k); err != nil {
-				return err
-			}
+	for _, one := range list {
+		text, err := json.Marshal(one)
+		if err != nil {
+			return err
 		}
-		return nil
-	case o.Kind == "CustomResourceDefinition":
-		c.defined = slices.AppendSeq(c.defined, maps.Values(k.addCRDs([]byte(doc), true)))
+		var o object
+		switch err := json.Unmarshal(text, &o); {
+		case err != nil:
+			return err
+		case o.Kind == "" || o.APIVersion == "":
+			return errors.New("no object")
+		case o.Kind == "CustomResourceDefinition":
+			c.defined = slices.AppendSeq(c.defined, maps.Values(k.addCRDs(text, true)))
+		}
+		c.objects = append(c.objects, o)
 	}
-	c.objects = append(c.objects, *o)
 	return nil
 }
 

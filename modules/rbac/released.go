@@ -39,7 +39,7 @@ func (b *builder) released() error {
 		b.lacks(ref.Namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
 		held := &chart{}
 		for _, doc := range texts.Documents(r.Manifest) {
-			if err := held.parse(doc, kindName{}, b.kinds); err != nil {
+			if err := held.parse(doc, b.kinds); err != nil {
 				return err
 			}
 		}

@@ -293,9 +293,7 @@ func (s Schemas) Add(crd map[string]any) {
 // KeyFaults are those of an object whose lists have a key twice, as [plain.OnePerKey] finds them.
 func KeyFaults(c *tree.Chart, file string, doc, schema map[string]any) (repeated []plain.Repeated, found []Fault) {
 	_, repeated = plain.OnePerKey(doc, schema)
-	apiVersion, _ := doc["apiVersion"].(string)
-	kind, _ := doc["kind"].(string)
-	f, o := faults{t: Target{Chart: c}}, objectOf(doc, apiVersion, kind)
+	f, o := faults{t: Target{Chart: c}}, objectOf(doc)
 	for _, r := range repeated {
 		if o.hook && !r.Invalid {
 			continue // made by a create, which takes it

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
+	plain "github.com/starling-operator/starling/runtime/object"
 )
 
 // Label returns files of objects with labels on each object; those of a key that it has itself stay. A file that
@@ -63,7 +63,10 @@ func labelled(text []byte, labels map[string]string) ([]byte, error) {
 		if err := d.Decode(&obj); err != nil {
 			return nil, err
 		}
-		addLabels(obj, labels)
+		objects, _ := plain.Objects(obj) // with their own metadata
+		for _, one := range objects {
+			addLabels(one, labels)
+		}
 		if data, err = json.Marshal(obj); err != nil {
 			return nil, err
 		}
@@ -75,17 +78,8 @@ func labelled(text []byte, labels map[string]string) ([]byte, error) {
 	return bytes.Join(out, []byte("---\n")), nil
 }
 
-// addLabels puts labels on an object, or on all of a list.
+// addLabels puts labels on an object that has metadata.
 func addLabels(obj map[string]any, labels map[string]string) {
-	kind, _ := obj["kind"].(string)
-	if items, isList := obj["items"].([]any); isList && strings.HasSuffix(kind, "List") {
-		for _, item := range items {
-			if one, isMap := item.(map[string]any); isMap {
-				addLabels(one, labels)
-			}
-		}
-		return
-	}
 	metadata, isMap := obj["metadata"].(map[string]any)
 	if !isMap {
 		return

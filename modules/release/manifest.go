@@ -3,15 +3,15 @@ package release
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/helm"
@@ -95,31 +95,17 @@ func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(string(text)) == "null" { // comments only
-		return nil, nil
-	}
-	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, nil)
-	if err != nil {
+	var decoded map[string]any
+	if err := json.Unmarshal(text, &decoded); err != nil {
 		return nil, err
 	}
-	list, is := decoded.(*unstructured.UnstructuredList)
-	if !is {
-		return []*unstructured.Unstructured{decoded.(*unstructured.Unstructured)}, nil
+	objects, err := plain.Objects(decoded)
+	for _, one := range objects {
+		u := &unstructured.Unstructured{Object: one}
+		if out = append(out, u); u.GetKind() == "" {
+			err = cmp.Or(err, errors.New("an object has no kind"))
+		}
 	}
-	err = list.EachListItem(func(item runtime.Object) error {
-		u := item.(*unstructured.Unstructured)
-		if !u.IsList() {
-			out = append(out, u)
-			return nil
-		}
-		text, err := u.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		more, err := decodeDocument(string(text))
-		out = append(out, more...)
-		return err
-	})
 	return out, err
 }
 

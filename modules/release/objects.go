@@ -1,8 +1,6 @@
 package release
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -92,42 +90,21 @@ func documentsOf(manifest string) (found []object, err error) {
 		if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
 			return nil, err
 		}
-		if found, err = addObjects(found, obj, "", ""); err != nil {
+		objects, err := plain.Objects(obj)
+		if err != nil {
 			return nil, err
+		}
+		for _, one := range objects {
+			found = append(found, objectOf(one))
 		}
 	}
 	return found, nil
 }
 
-// addObjects adds the objects of a document to list. An object with items is a list to the API
-// machinery, whatever its kind, also in a list; an item without a kind has that of the list.
-func addObjects(list []object, doc map[string]any, apiVersion, kind string) (_ []object, err error) {
+// objectOf names an object.
+func objectOf(doc map[string]any) object {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	if v := text(doc, "apiVersion"); v != "" {
-		apiVersion = v
-	}
-	if k := text(doc, "kind"); k != "" {
-		kind = k
-	}
-	items, isList := doc["items"].([]any)
-	for _, one := range items {
-		m, is := one.(map[string]any)
-		if !is {
-			return nil, fmt.Errorf("an item of %s is no object", cmp.Or(kind, "a list"))
-		}
-		if list, err = addObjects(list, m, apiVersion, strings.TrimSuffix(kind, "List")); err != nil {
-			return nil, err
-		}
-	}
-	if doc == nil || isList { // comments only
-		return list, nil
-	}
-	return append(list, objectOf(doc, apiVersion, kind)), nil
-}
-
-// objectOf names an object of a kind; doc need not say which.
-func objectOf(doc map[string]any, apiVersion, kind string) object {
-	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	apiVersion, kind := text(doc, "apiVersion"), text(doc, "kind")
 	meta, _ := doc["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	hooks := text(annotations, "helm.sh/hook")

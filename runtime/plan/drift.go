@@ -263,22 +263,13 @@ func once(obj map[string]any) bool {
 }
 
 // flat are the objects of a manifest, those of lists too, without fields that are null.
-func flat(list []map[string]any) []map[string]any {
-	var out []map[string]any
+func flat(list []map[string]any) (out []map[string]any) {
 	for _, obj := range list {
-		items, is := obj["items"].([]any)
-		if kind, _ := obj["kind"].(string); !is || !strings.HasSuffix(kind, "List") {
-			obj, _ = said(obj).(map[string]any)
-			out = append(out, release.Applied(obj))
-			continue
+		objects, _ := object.Objects(obj)
+		for _, one := range objects {
+			one, _ = said(one).(map[string]any)
+			out = append(out, release.Applied(one))
 		}
-		var inner []map[string]any
-		for _, e := range items {
-			if one, is := e.(map[string]any); is {
-				inner = append(inner, one)
-			}
-		}
-		out = append(out, flat(inner)...)
 	}
 	return out
 }

@@ -98,23 +98,18 @@ func hidden(v *any) *any {
 
 // hideData masks what a Secret holds, or the Secrets of a list, in place.
 func hideData(obj map[string]any) (found bool) {
-	if items, ok := obj["items"].([]any); ok {
-		for _, e := range items {
-			if item, ok := e.(map[string]any); ok {
-				found = hideData(item) || found
+	objects, _ := object.Objects(obj)
+	for _, one := range objects {
+		for _, field := range []string{"data", "stringData"} {
+			data, _ := one[field].(map[string]any)
+			for key := range data {
+				if one["kind"] == "Secret" {
+					data[key], found = hiddenText, true
+				}
 			}
 		}
 	}
-	if obj["kind"] != "Secret" {
-		return found
-	}
-	for _, field := range []string{"data", "stringData"} {
-		data, _ := obj[field].(map[string]any)
-		for key := range data {
-			data[key] = hiddenText
-		}
-	}
-	return true
+	return found
 }
 
 // MaskText is a text, such as that of an error, without the secrets that the world knows.

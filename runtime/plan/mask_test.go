@@ -169,3 +169,12 @@ func TestLinesOfKeysStayHidden(t *testing.T) {
 		t.Errorf("%v %s", err, b.String())
 	}
 }
+
+// Items of a list of Secrets need not say that they are some.
+func TestSecretsOfAListAreHidden(t *testing.T) {
+	secret := map[string]any{"a": "plain"}
+	list := map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{1, map[string]any{"stringData": secret}}}
+	if !hideData(list) || secret["a"] != hiddenText {
+		t.Errorf("%v", list)
+	}
+}
