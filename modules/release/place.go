@@ -234,3 +234,37 @@ func IndentHint(template []byte, rendered, field string) (hint string, line int)
 	}
 	return "", 0
 }
+
+// nthLine is the line of a template at which a field has a value for the nth time below one of some keys; 0 when that
+// is not seen.
+func (f *faults) nthLine(file string, keys []int, nth int, field, value string) int {
+	source := template(f.t.Chart, file)
+	if source == nil || field == "" {
+		return 0
+	}
+	lines, is := strings.Split(string(source.Data), "\n"), hasValue(field, value)
+	for _, key := range keys {
+		left := nth
+		for i, line := range lines[key-1:] {
+			if i > 0 && !below(line, lines[key-1]) {
+				break
+			}
+			if left -= len(is.FindAllStringIndex(line, -1)); left <= 0 {
+				return key + i
+			}
+		}
+	}
+	return 0
+}
+
+// hasValue finds a field with a value in a line.
+func hasValue(field, value string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(?:^|[\s{,-])["']?` + regexp.QuoteMeta(field) + `["']?:\s*["']?` + regexp.QuoteMeta(value) + `["']?\s*(?:[,}#]|$)`)
+}
+
+// below says whether a line of a template may stand in the value of a key that another line has.
+func below(line, key string) bool {
+	text := strings.TrimLeft(line, " ")
+	deeper := len(line) - len(text) - (len(key) - len(strings.TrimLeft(key, " -")))
+	return text == "" || text[0] == '#' || strings.HasPrefix(text, "{{") || deeper > 0 || deeper == 0 && text[0] == '-'
+}
