@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // installOrder are the kinds that others need first, in Helm's order of installation.
@@ -76,39 +77,27 @@ func (o Order) Each(n int, kind func(i int) string, do func(i int) error) (refus
 // failure none is begun any more. The error is that of the first in order which failed.
 func SideBySide(n, width int, fn func(i int) error) error {
 	var (
-		mu      sync.Mutex
-		next    int
-		failed  = n
-		err     error
-		crashed any
+		next    atomic.Int64
+		stop    atomic.Bool
+		crashed atomic.Value
 		wg      sync.WaitGroup
 	)
-	begin := func() (i int, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == n || failed < n || crashed != nil {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	end := func(i int, e error, p any) {
-		mu.Lock()
-		defer mu.Unlock()
-		if p != nil {
-			crashed = p
-		}
-		if e != nil && i < failed {
-			failed, err = i, e
-		}
-	}
+	errs := make([]error, n) // each goroutine has its own places
 	work := func() {
-		for i, ok := begin(); ok; i, ok = begin() {
-			func() {
-				var e error
-				defer func() { end(i, e, recover()) }()
-				e = fn(i)
-			}()
+		defer func() {
+			if p := recover(); p != nil {
+				stop.Store(true)
+				crashed.Store(fmt.Sprint(p))
+			}
+		}()
+		for !stop.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if errs[i] = fn(i); errs[i] != nil {
+				stop.Store(true)
+			}
 		}
 	}
 	for range min(width, n) - 1 {
@@ -116,10 +105,10 @@ func SideBySide(n, width int, fn func(i int) error) error {
 	}
 	work()
 	wg.Wait()
-	if crashed != nil { // somebody guards the caller's goroutine, nobody the others
-		panic(fmt.Sprint(crashed))
+	if p := crashed.Load(); p != nil { // somebody guards the caller's goroutine, nobody the others
+		panic(p)
 	}
-	return err
+	return cmp.Or(errs...)
 }
 
 // maxErrors is how many errors are shown of what fails side by side.
