@@ -21,8 +21,13 @@ import (
 // Records are the revisions of releases in a namespace, where Helm keeps them: each in a Secret.
 type Records struct{ Secrets corev1client.SecretInterface }
 
-// maxRecord is how much a revision may unpack to.
-const maxRecord = 128 << 20
+const (
+	// maxRecord is how much a revision may unpack to.
+	maxRecord = 128 << 20
+	// maxSecret is the limit of the API server for the data of one Secret, and headroom is for what is written later:
+	// states of hooks, a description.
+	maxSecret, headroom = 1 << 20, 8 << 10
+)
 
 // ownLabels are those of the Secret itself.
 var ownLabels = []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
@@ -58,9 +63,13 @@ func (r Records) Get(ctx context.Context, name string, revision int) (rel *Relea
 	return rel, string(s.UID), nil
 }
 
-// Create keeps a new revision. The error is AlreadyExists where somebody else has made it.
+// Create keeps a new revision. The error is AlreadyExists where somebody else has made it, or about one that is too
+// large for a Secret.
 func (r Records) Create(ctx context.Context, rel *Release) (uid string, err error) {
 	s, err := secretOf(rel, "createdAt")
+	if err == nil {
+		err = fits(rel, len(s.Data["release"]))
+	}
 	if err == nil {
 		s, err = r.Secrets.Create(ctx, s, metav1.CreateOptions{})
 	}
@@ -84,10 +93,17 @@ func (r Records) Delete(ctx context.Context, name string, revision int) error {
 	return r.Secrets.Delete(ctx, Key(name, revision), metav1.DeleteOptions{})
 }
 
-// Size is how many bytes a revision takes in its Secret.
-func Size(rel *Release) (int, error) {
-	data, err := encode(rel)
-	return len(data), err
+// fits refuses a revision that takes too many bytes in its Secret. Subcharts are not stored.
+func fits(rel *Release, size int) error {
+	if size+headroom <= maxSecret {
+		return nil
+	}
+	files := len(rel.Chart.Schema)
+	for _, f := range slices.Concat(rel.Chart.Templates, rel.Chart.Files) {
+		files += len(f.Data)
+	}
+	return fmt.Errorf("the release would take %d KiB of its Secret's 1024 KiB (chart files %d KiB, manifest %d KiB, before packing): "+
+		"take files that templates do not use out of the chart, or split it", size>>10, files>>10, len(rel.Manifest)>>10)
 }
 
 func secretOf(rel *Release, stamp string) (*corev1.Secret, error) {

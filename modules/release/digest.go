@@ -36,11 +36,9 @@ func inputsOf(t Target, f facts, caps *helm.Capabilities) (inputs, error) {
 	if err != nil {
 		return inputs{}, fmt.Errorf("the values are not plain data: %w", err)
 	}
-	labels := []byte(nil)
-	if len(t.Labels) > 0 {
-		if labels, err = json.Marshal(t.Labels); err != nil {
-			return inputs{}, err
-		}
+	labels, err := json.Marshal(t.Labels)
+	if err != nil {
+		return inputs{}, err
 	}
 	digest := func(f facts) string {
 		h := sha256.New()
@@ -53,7 +51,7 @@ func inputsOf(t Target, f facts, caps *helm.Capabilities) (inputs, error) {
 		if f.all || f.has != "" {
 			part(h, f.answer(caps))
 		}
-		if len(labels) > 0 {
+		if len(t.Labels) > 0 {
 			part(h, string(labels))
 		}
 		return sum(h)

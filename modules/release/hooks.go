@@ -127,10 +127,10 @@ func (l *life) makeHook(s stored, members []stored) error {
 		return err
 	}
 	live, lost := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
-	switch {
-	case lost != nil || live.GetCreationTimestamp().Time.Before(l.since.Truncate(time.Second)) || !l.ref.hooked(live):
+	if lost != nil || live.GetCreationTimestamp().Time.Before(l.since.Truncate(time.Second)) || !l.ref.hooked(live) {
 		return err
-	case failure(live) == nil: // a process that has ended early has made it for this try
+	}
+	if _, failed := result(live); failed == nil { // a process that has ended early has made it for this try
 		return nil
 	}
 	uid, background := live.GetUID(), metav1.DeletePropagationBackground
@@ -204,10 +204,11 @@ func (l *life) awaitHook(objects []stored, test bool) error {
 			case err != nil:
 				return false, "", err
 			}
-			if err := failure(live); err != nil {
-				return false, "", &ended{err}
+			over, failed := result(live)
+			if failed != nil {
+				return false, "", &ended{failed}
 			}
-			return finished(live), fmt.Sprintf("%s %s has not finished", s.key.Kind, s.key.Name), nil
+			return over, fmt.Sprintf("%s %s has not finished", s.key.Kind, s.key.Name), nil
 		})
 		if err != nil {
 			return err

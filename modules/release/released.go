@@ -125,11 +125,16 @@ func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) error {
 	if err != nil {
 		return err
 	}
-	rec.Objects = nil
-	if o.Digest != "" {
-		rec.Objects = &o
-	}
+	rec.Objects = o.kept()
 	return m.records.set(ctx, rec)
+}
+
+// kept is what a record says of objects; nil: they are not known.
+func (o Objects) kept() *Objects {
+	if o.Digest == "" {
+		return nil
+	}
+	return &o
 }
 
 // deployed is the revision that is deployed, as far as this process knows, and the digest of its inputs.
@@ -139,38 +144,26 @@ type deployed struct {
 	inputs string
 }
 
-// noteObjects notes what an action has made.
+// noteObjects keeps in the record what an action has made, and which fields the API server has dropped: it says so once.
 func (r *reconcile) noteObjects(s *life) error {
 	uid := s.uids[r.last.Number]
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
 		r.objects = newObjects(uid, s.seen, r.t.Ignore)
 	}
-	if err := r.m.NoteObjects(r.ctx, r.t.Ref(), r.objects); err != nil {
-		return err
-	}
-	return r.noteUnknown(s)
-}
-
-// noteUnknown keeps in the record which fields the API server has dropped: it says so once.
-func (r *reconcile) noteUnknown(s *life) error {
-	s.mu.Lock()
-	warnings := slices.Collect(maps.Keys(s.warned))
-	s.mu.Unlock()
-	unknown := append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
-	for _, text := range slices.Sorted(slices.Values(warnings)) {
-		if strings.Contains(text, changedByPolicy) {
-			unknown = append(unknown, text)
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
 		return err
 	}
-	rec.Unknown = unknown
+	s.mu.Lock()
+	warnings := slices.Sorted(maps.Keys(s.warned))
+	s.mu.Unlock()
+	rec.Objects, rec.Unknown = r.objects.kept(), append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
+	for _, text := range warnings {
+		if strings.Contains(text, changedByPolicy) {
+			rec.Unknown = append(rec.Unknown, text)
+		}
+	}
 	return r.m.records.set(r.ctx, rec)
 }
 

@@ -169,9 +169,6 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilitie
 	if err != nil {
 		return rendering{}, err
 	}
-	if err := checkSize(ch, t.Values, out.Files); err != nil {
-		return read, err
-	}
 	objects, warnings, err := m.objectsIn(t, ch, out.Files)
 	if err != nil {
 		return read, errors.New(tidy(newMask(t, read).Text(err.Error())))

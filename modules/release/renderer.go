@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -167,12 +168,7 @@ func (r *Renderer) put(c *child) {
 	defer r.mu.Unlock()
 	c.timer = time.AfterFunc(r.o.Idle, func() {
 		r.mu.Lock()
-		for i, other := range r.idle {
-			if other == c {
-				r.idle = append(r.idle[:i:i], r.idle[i+1:]...)
-				break
-			}
-		}
+		r.idle = slices.DeleteFunc(r.idle, func(other *child) bool { return other == c })
 		r.mu.Unlock()
 		c.in.Close() // it ends with its input
 		_ = c.wait()
@@ -186,14 +182,14 @@ type child struct {
 	in     io.WriteCloser
 	enc    *gob.Encoder
 	dec    *gob.Decoder
-	stderr *beginning
+	stderr beginning
 	timer  *time.Timer // ends it when it has nothing to do
 }
 
 // start starts a process in which a chart may take so much memory.
 func start(cmd *exec.Cmd, memory int64) (*child, error) {
-	c := &child{cmd: cmd, stderr: &beginning{}}
-	cmd.Stderr = c.stderr
+	c := &child{cmd: cmd}
+	cmd.Stderr = &c.stderr
 	var err error
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -248,7 +244,7 @@ func (c *child) killed() bool { return c.cmd.ProcessState != nil && c.cmd.Proces
 // wait returns why the process ended while it had a job.
 func (c *child) wait() error {
 	_ = c.cmd.Wait() // how it ended is in its state
-	text := c.stderr.String()
+	text := string(c.stderr)
 	switch code := c.cmd.ProcessState.ExitCode(); {
 	case code == exitTime:
 		return fmt.Errorf("a template loops without end, or nearly: it has taken %s of processor time; change the chart, or its values", maxRenderTime)
@@ -269,25 +265,13 @@ func (c *child) wait() error {
 	}
 }
 
-// beginning keeps the first bytes of what is written.
-type beginning struct {
-	mu   sync.Mutex
-	text []byte
-}
+// beginning keeps the first bytes of what is written. It is read once the process has ended.
+type beginning []byte
 
 // Write keeps p as long as there is room.
 func (b *beginning) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if room := 4096 - len(b.text); room > 0 {
-		b.text = append(b.text, p[:min(room, len(p))]...)
+	if room := 4096 - len(*b); room > 0 {
+		*b = append(*b, p[:min(room, len(p))]...)
 	}
 	return len(p), nil
-}
-
-// String returns what was kept.
-func (b *beginning) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
 }

@@ -145,40 +145,29 @@ func (l *life) gone(list []stored) error {
 	})
 }
 
-// finished says whether a Job or Pod has succeeded.
-func finished(o *unstructured.Unstructured) bool {
+// result says whether a Job or Pod has ended, and why it has failed, nil if it has not.
+func result(o *unstructured.Unstructured) (over bool, failed error) {
 	if o.GetKind() == "Pod" {
-		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-		return phase == "Succeeded"
-	}
-	_, ok := jobCondition(o, "Complete")
-	return ok
-}
-
-// failure is why a Job or Pod has failed, nil if it has not.
-func failure(o *unstructured.Unstructured) error {
-	if o.GetKind() == "Pod" {
-		if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase == "Failed" {
-			return fmt.Errorf("pod %s failed: %s", o.GetName(), kstatus.Of(o.Object).Reason)
+		switch phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase {
+		case "Succeeded":
+			return true, nil
+		case "Failed":
+			return true, fmt.Errorf("pod %s failed", o.GetName())
 		}
-		return nil
+		return false, nil
 	}
-	if reason, ok := jobCondition(o, "Failed"); ok {
-		return fmt.Errorf("job %s failed: %s", o.GetName(), reason)
-	}
-	return nil
-}
-
-// jobCondition gives the reason of a condition that is true.
-func jobCondition(o *unstructured.Unstructured, kind string) (reason string, ok bool) {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range list {
-		if c, ok := c.(map[string]any); ok && c["type"] == kind && c["status"] == "True" {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		switch c, _ := c.(map[string]any); {
+		case c["status"] != "True":
+		case c["type"] == "Complete":
+			return true, nil
+		case c["type"] == "Failed":
 			reason, _ := c["reason"].(string)
-			return reason, true
+			return true, fmt.Errorf("job %s failed: %s", o.GetName(), reason)
 		}
 	}
-	return "", false
+	return false, nil
 }
 
 // transient says whether asking again may help: anything but a final answer of
