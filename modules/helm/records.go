@@ -102,8 +102,8 @@ func fits(rel *Release, size int) error {
 	for _, f := range slices.Concat(rel.Chart.Templates, rel.Chart.Files) {
 		files += len(f.Data)
 	}
-	return fmt.Errorf("the release would take %d KiB of its Secret's 1024 KiB (chart files %d KiB, manifest %d KiB, before packing): "+
-		"take files that templates do not use out of the chart, or split it", size>>10, files>>10, len(rel.Manifest)>>10)
+	return fmt.Errorf("the release would take %d KiB of its Secret's 1024 KiB (chart files %d KiB, manifest %d KiB, before "+
+		"packing): take files that templates do not use out of the chart, or split it", size>>10, files>>10, len(rel.Manifest)>>10)
 }
 
 func secretOf(rel *Release, stamp string) (*corev1.Secret, error) {

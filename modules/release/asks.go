@@ -228,8 +228,8 @@ func (m *Manager) lookSoon() {
 	}
 }
 
-// tagOf is the ETag of what is at a path of the API server, or a digest of it: something that differs when that differs.
-// Seen is the last answer: an API server that has no other one says so, and no more.
+// tagOf is the ETag of what is at a path of the API server, or a digest of it: it differs when that differs. Seen is the
+// last answer: an API server that has no other one says so, and no more.
 func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) {
 	at, err := url.JoinPath(m.host, path)
 	if err != nil {

@@ -174,12 +174,13 @@ func (f *finder) look(ch *helm.Chart) error {
 				continue
 			}
 			full := c.ChartFullPath() + "/" + file.Name
+			path := strings.TrimPrefix(full, ch.Name()+"/")
 			trees, err := parseTemplate(full, file.Data)
 			if err != nil {
 				return err
 			}
 			for _, name := range slices.Sorted(maps.Keys(trees)) {
-				walkTemplate(trees[name].Root, func(n parse.Node) { f.see(n, name, strings.TrimPrefix(full, ch.Name()+"/"), file.Data, c == ch) })
+				walkTemplate(trees[name].Root, func(n parse.Node) { f.see(n, name, path, file.Data, c == ch) })
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (r *templateReader) parse(ch *helm.Chart) error {
 			}
 			for defined, tree := range trees {
 				if tree.Root != nil {
-					r.templates[defined] = chartTemplate{name: defined, file: name, path: nameOf(name), root: tree.Root, chart: c, data: file.Data}
+					r.templates[defined] = chartTemplate{defined, name, nameOf(name), tree.Root, c, file.Data}
 				}
 			}
 		}

@@ -315,8 +315,8 @@ func (m *Manager) Forget(module string) {
 	}
 }
 
-// enter begins a public operation. ctx gets the bound of timeout, by default 10 minutes, and ends with Fence; leave must
-// be called with the error of the operation.
+// enter begins a public operation. ctx gets the bound of timeout, by default 10 minutes, and ends with Fence; leave is
+// called with the error of the operation.
 func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.Context, leave func(*error), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -144,7 +144,8 @@ type deployed struct {
 	inputs string
 }
 
-// noteObjects keeps in the record what an action has made, and which fields the API server has dropped: it says so once.
+// noteObjects keeps in the record what an action has made, and the fields that the API server has dropped: it says so
+// once.
 func (r *reconcile) noteObjects(s *life) error {
 	uid := s.uids[r.last.Number]
 	r.last.UID = uid
@@ -158,7 +159,8 @@ func (r *reconcile) noteObjects(s *life) error {
 	s.mu.Lock()
 	warnings := slices.Sorted(maps.Keys(s.warned))
 	s.mu.Unlock()
-	rec.Objects, rec.Unknown = r.objects.kept(), append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
+	rec.Objects = r.objects.kept()
+	rec.Unknown = append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
 	for _, text := range warnings {
 		if strings.Contains(text, changedByPolicy) {
 			rec.Unknown = append(rec.Unknown, text)

@@ -51,7 +51,11 @@ func serve(in io.Reader, out io.Writer, limits *processLimits) error {
 	work := func(j job) error {
 		limits.begin()
 		defer limits.end()
-		out := j.do(s.lookups(j.Kind))
+		var lookups helm.Lookup
+		if j.Kind == jobRender { // no other job looks anything up
+			lookups = s.ask
+		}
+		out := j.do(lookups)
 		return s.out.Encode(toParent{Outcome: &out})
 	}
 	failed := make(chan error, 1)
@@ -93,16 +97,10 @@ type server struct {
 	answers chan answer
 }
 
-// lookups has the other process answer the lookups of a job.
-func (s *server) lookups(kind string) helm.Lookup {
-	if kind != jobRender {
-		return nil
-	}
-	return s.ask
-}
-
+// ask has the other process answer a lookup.
 func (s *server) ask(apiVersion, kind, namespace, name string) (map[string]any, error) {
-	if err := s.out.Encode(toParent{Lookup: &lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}}); err != nil {
+	of := lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+	if err := s.out.Encode(toParent{Lookup: &of}); err != nil {
 		return nil, err
 	}
 	got := <-s.answers

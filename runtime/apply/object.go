@@ -191,14 +191,17 @@ func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *u
 
 // patch writes to an object as it was seen; one that others have changed meanwhile is read again. body gives the patch;
 // nil: there is nothing to write.
-func (w Writer) patch(ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured, form types.PatchType,
-	body func(live *unstructured.Unstructured) ([]byte, error)) (*unstructured.Unstructured, error) {
+func (w Writer) patch(
+	ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured, form types.PatchType,
+	body func(live *unstructured.Unstructured) ([]byte, error),
+) (*unstructured.Unstructured, error) {
+	options := metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()}
 	for try := 1; ; try++ {
 		data, err := body(live)
 		if err != nil || data == nil {
 			return live, err
 		}
-		now, err := to.Patch(ctx, live.GetName(), form, data, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
+		now, err := to.Patch(ctx, live.GetName(), form, data, options)
 		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
 			return now, err
 		}

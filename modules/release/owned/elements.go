@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// elements is the list want with what live has at the paths: elements that a path names as a whole are those of live,
-// and of others what is below the paths in them. Elements for which live has nothing, or more than one, stay as they are.
+// elements is the list want with what live has at the paths: elements that a path names as a whole are those of live, and
+// of others what is below the paths in them. Elements for which live has none, or more than one, stay as they are.
 func elements(was, want, live []any, paths []Path) []any {
 	out, places, claimed := make([]any, 0, len(want)), make([]int, 0, len(want)), make([]bool, len(live))
 	for _, e := range want {

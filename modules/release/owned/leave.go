@@ -18,8 +18,8 @@ import (
 // left alone, too. Lists may be written as a whole: want gets the value of live there.
 func Leave(was, want, live map[string]any, paths []Path) { leave(was, want, live, paths, false) }
 
-// Keep gives an object, which is changed, what live has at the paths: a comparison of the two finds no difference there,
-// and a write of the whole object makes none. live is nil for an object that is not there.
+// Keep gives an object, which is changed, what live has at the paths: a comparison of the two finds no difference, and a
+// write of the whole object makes none. live is nil for an object that is not there.
 func Keep(obj, live map[string]any, paths []Path) {
 	leave(runtime.DeepCopyJSON(obj), obj, live, paths, true)
 }
