@@ -69,3 +69,8 @@ func Parts(files map[string]string) ([]*Hook, string, error) {
 	}
 	return hooks, text.String(), nil
 }
+
+// Keeps says whether an object with such annotations stays when its release ends, or holds it no more.
+func Keeps(annotations map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(annotations["helm.sh/resource-policy"]), "keep")
+}

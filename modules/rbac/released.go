@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/modules/helm"
 	texts "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -45,7 +46,7 @@ func (b *builder) released() error {
 		}
 		for _, o := range held.objects {
 			k, served := w.Store().KindOf(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-			if !served || o.Metadata.Annotations["helm.sh/resource-policy"] == "keep" {
+			if !served || helm.Keeps(o.Metadata.Annotations) {
 				continue
 			}
 			namespace := ""

@@ -50,7 +50,7 @@ func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
 		if err := l.record(rel, false); err != nil {
 			return err
 		}
-		objects = slices.DeleteFunc(objects, func(s stored) bool { return s.obj.GetAnnotations()[keepAnnotation] == keepPolicy })
+		objects = slices.DeleteFunc(objects, func(s stored) bool { return helm.Keeps(s.obj.GetAnnotations()) })
 		err = l.delete(objects, true, wait, func(s stored) (bool, error) {
 			deleted, err := l.m.take(l.ctx, l.ref, s.mapping, s.key, false)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -32,7 +33,7 @@ func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, 
 			}
 		}
 		switch {
-		case !ours, m.claimed(ref, key), keep && live.Annotations[keepAnnotation] == keepPolicy:
+		case !ours, m.claimed(ref, key), keep && helm.Keeps(live.Annotations):
 			return nil, false, nil
 		case live.DeletionTimestamp != nil:
 			return nil, true, nil
@@ -48,9 +49,6 @@ func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, 
 		return live, false, nil
 	}, func(o metav1.DeleteOptions) error { return client.Delete(ctx, key.Name, o) })
 }
-
-// An object with this annotation stays when its release ends, or holds it no more.
-const keepAnnotation, keepPolicy = "helm.sh/resource-policy", "keep"
 
 // mostLooks is how often an object is looked at that others change all the time.
 const mostLooks = 5

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/apply"
 )
 
@@ -105,7 +106,7 @@ func (m *Manager) inhabitant(ctx context.Context, ref Ref, in metadata.ResourceI
 				at, _, err := m.mapping(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
 				return err != nil || at.Scope.Name() == meta.RESTScopeNameRoot
 			}): // its owner counts
-			case ends && m.made(ref, &o) && o.Annotations[keepAnnotation] != keepPolicy && !m.claimed(ref, key):
+			case ends && m.made(ref, &o) && !helm.Keeps(o.Annotations) && !m.claimed(ref, key):
 			default:
 				return fmt.Sprintf("it has %s %s, which does not go with the release", key.Kind, o.Name), nil
 			}

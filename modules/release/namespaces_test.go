@@ -55,7 +55,7 @@ func TestNamespacesOfCharts(t *testing.T) {
 		"with a hook's object":        {chart: otherNamespace + farMap + farHook},
 		"with theirs":                 {chart: ownNamespace + otherNamespace + farMap, before: theirs(""), stays: "apps far"},
 		"with another release's":      {chart: otherNamespace, before: theirs(helmName + ": other, " + helmNamespace + ": far"), stays: "far"},
-		"with one that is kept":       {chart: otherNamespace, before: theirs(helmName + ": web, " + helmNamespace + ": apps, " + keepAnnotation + ": keep"), stays: "far"},
+		"with one that is kept":       {chart: otherNamespace, before: theirs(helmName + ": web, " + helmNamespace + ": apps, helm.sh/resource-policy: keep"), stays: "far"},
 		"dropped":                     {chart: otherNamespace + farMap + nearMap, next: nearMap},
 		"dropped alone":               {chart: otherNamespace + farMap, next: farMap, stays: "far"},
 		"dropped with theirs":         {chart: otherNamespace + farMap, next: nearMap, before: theirs(""), stays: "far"},

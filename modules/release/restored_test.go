@@ -59,3 +59,27 @@ func TestFieldsOfOthersOutliveTheirWriters(t *testing.T) {
 		}
 	}
 }
+
+// Helm reads the annotation in any case, with space around it.
+func TestObjectsThatAreKept(t *testing.T) {
+	for policy, stays := range map[string]bool{"keep": true, "Keep": true, " keep ": true, "delete": false, "": false} {
+		for _, uninstall := range []bool{true, false} {
+			w, _ := newSimulatedDrift(t)
+			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web",
+				fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: %q}}\n", policy))}
+			if _, err := w.Reconcile(t.Context(), web); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if uninstall {
+				_, err = w.Uninstall(t.Context(), web.Ref(), 0)
+			} else {
+				web.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+				_, err = w.Reconcile(t.Context(), web)
+			}
+			if is := w.there(configMaps, "apps", "a"); err != nil || is != stays {
+				t.Errorf("%q, uninstall %t: it stays: %t, %v", policy, uninstall, is, err)
+			}
+		}
+	}
+}
