@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Objects are the objects of a document: those of a list, also of lists in it, or itself. What has items is a list to
-// the API machinery, whatever its kind, and an item has the version and the kind of the list where it names none. An
-// error is about an item that is no object; the others are there all the same.
+// Objects are the objects of a document: those of a list, also of lists in it, or itself. A document with items is a
+// list to the API machinery, whatever its kind, and an item has the version and the kind of the list where it names
+// none. An error is about an item that is no object; the others are there all the same.
 func Objects(doc map[string]any) (out []map[string]any, err error) {
 	items, isList := doc["items"].([]any)
 	switch {
