@@ -52,12 +52,16 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		if err := l.deleteHook(h, helm.HookBeforeHookCreation, members); err != nil {
 			return err
 		}
+		since := l.since
+		if !h.LastRun.CompletedAt.IsZero() { // what is there was made for another event
+			since = time.Time{}
+		}
 		h.LastRun = helm.HookExecution{StartedAt: l.now(), Phase: helm.HookPhaseRunning}
 		if err := l.record(rel, false); err != nil {
 			return err
 		}
 		h.LastRun.Phase = helm.HookPhaseFailed
-		if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members) }); err != nil {
+		if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members, since) }); err != nil {
 			h.LastRun.CompletedAt = l.now()
 			return fmt.Errorf("%s: %w", h.Path, err)
 		}
@@ -104,13 +108,18 @@ func runs(s stored) bool { return s.key.Kind == "Job" || s.key.Kind == "Pod" }
 // seenFor is how long a Job of a hook stays at least once it has ended: else nobody sees how.
 const seenFor = 60
 
-// makeHook makes an object of a hook, or applies it to a member of the release, or to a namespace that stays.
-func (l *life) makeHook(s stored, members []stored) error {
-	to := l.to(s)
-	if !runs(s) && isOf(members, s) || isNamespace(s) {
+// makeHook makes an object of a hook, or applies it to a member of the release, or to a namespace or definition that
+// stays. A Job that was made since is one of an earlier try.
+func (l *life) makeHook(s stored, members []stored, since time.Time) error {
+	to, definition := l.to(s), s.mapping.Resource == crdResource()
+	if !runs(s) && isOf(members, s) || isNamespace(s) || definition {
 		live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
 		if err == nil {
-			if by := l.others(s.key, live); by != "" && !isOf(members, s) {
+			switch by := l.others(s.key, live); {
+			case by == "" || isOf(members, s) || definition && by == noRelease && l.target.Adopt:
+			case definition:
+				return held(s.key, by)
+			default:
 				return foreign(s.key, by)
 			}
 			_, err = l.m.writer(l.warn).Apply(l.ctx, to, apply.Object{Want: s.obj, Whole: s.obj, Live: live})
@@ -123,11 +132,11 @@ func (l *life) makeHook(s stored, members []stored) error {
 		_ = unstructured.SetNestedField(s.obj.Object, int64(seenFor), "spec", "ttlSecondsAfterFinished")
 	}
 	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: l.ref.hookManager()})
-	if !apierrors.IsAlreadyExists(err) || !runs(s) || l.since.IsZero() {
+	if !apierrors.IsAlreadyExists(err) || !runs(s) || since.IsZero() {
 		return err
 	}
 	live, lost := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
-	if lost != nil || live.GetCreationTimestamp().Time.Before(l.since.Truncate(time.Second)) || !l.ref.hooked(live) {
+	if lost != nil || live.GetCreationTimestamp().Time.Before(since.Truncate(time.Second)) || !l.ref.hooked(live) {
 		return err
 	}
 	if _, failed := result(live); failed == nil { // a process that has ended early has made it for this try

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
@@ -84,6 +87,44 @@ func TestAHookOfAnEarlierTry(t *testing.T) {
 		t.Error("it has run twice")
 	}
 	w.try(hook+nearMap, `jobs.batch "run" already exists`)
+}
+
+// Nor is the Job of one event taken for that of another one of the same try.
+func TestAHookOfTwoEvents(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.o.Lifeless = true // nobody runs the Job
+	for range 3 {
+		w.try(jobOf("one", `helm.sh/hook: "pre-install,post-install,pre-upgrade,post-upgrade", helm.sh/hook-delete-policy: hook-failed`)+nearMap, `jobs.batch "run" already exists`)
+	}
+}
+
+// A definition that is a hook stays from one revision to the next, and is taken from nobody.
+func TestADefinitionThatIsAHook(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	target := w.target("red")
+	target.Installs = []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+	definition := func(group, short string) string {
+		text := strings.Replace(replaceGroup(gadgetCRD, group), `"metadata": {`, `"metadata": {"annotations": {"helm.sh/hook": "pre-install,pre-upgrade"}, `, 1)
+		return strings.Replace(text, `"singular"`, `"shortNames": ["`+short+`"], "singular"`, 1) + "\n---\n"
+	}
+	for i, chart := range []string{definition("hook.example.com", "one"), definition("hook.example.com", "two")} {
+		target.Chart = chartOf("web", chart, nearMap)
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Revision != i+1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	live, err := w.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "gadgets.hook.example.com", metav1.GetOptions{})
+	if names, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "names", "shortNames"); err != nil || !slices.Equal(names, []string{"two"}) {
+		t.Error(names, err)
+	}
+	target.Chart = chartOf("web", definition(w.group, "three"), nearMap)
+	if _, err := w.Reconcile(t.Context(), target); err == nil || !strings.Contains(err.Error(), "is there already and belongs to no helm release: delete or rename one of the two, or have the release take it over with module(adopt = True)") {
+		t.Error(err)
+	}
+	target.Adopt = true
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Error(err)
+	}
 }
 
 // An object of the release that becomes a hook stays when another hook fails.

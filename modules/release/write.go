@@ -82,11 +82,7 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 		if by == "" || l.target.Adopt { // then those who have one were asked for
 			return nil
 		}
-		err = foreign(s.key, by)
-		if by == noRelease {
-			err = fmt.Errorf("%w, or have the release take it over with module(adopt = True)", err)
-		}
-		return err
+		return held(s.key, by)
 	})
 	return found, errors.Join(refused...)
 }
@@ -155,6 +151,15 @@ func foreign(key Key, by string) error {
 		what += " in namespace " + key.Namespace
 	}
 	return fmt.Errorf("%s is there already and belongs to %s: delete or rename one of the two", what, by)
+}
+
+// held is the refusal of an object that module(adopt = True) takes over, unless a release has it.
+func held(key Key, by string) error {
+	err := foreign(key, by)
+	if by == noRelease {
+		err = fmt.Errorf("%w, or have the release take it over with module(adopt = True)", err)
+	}
+	return err
 }
 
 // noRelease is whose an object is that no release has made.
