@@ -32,11 +32,7 @@ type Fault struct {
 
 // String is the fault with its place, as errors begin.
 func (f Fault) String() string {
-	at := f.Template
-	if f.Line > 0 {
-		at += ":" + strconv.Itoa(f.Line)
-	}
-	return at + ": " + f.Text
+	return atLine(f.Template, f.Line) + ": " + f.Text
 }
 
 // faults gathers those of a release, one rendered file after the other.
@@ -56,6 +52,7 @@ type faults struct {
 type place struct {
 	file string
 	object
+	text string // of its document, "" where nobody asks for it
 }
 
 // target is a port by its name, as a Service or the like wants it of the Pods that it selects.
@@ -214,7 +211,7 @@ func (f *faults) twice(file string, o object) {
 		})
 		return
 	}
-	f.seen[id] = append(f.seen[id], place{file, o})
+	f.seen[id] = append(f.seen[id], place{file: file, object: o})
 }
 
 // keys tells of lists that have a key twice.

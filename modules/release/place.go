@@ -195,10 +195,7 @@ func notYAML(c *tree.Chart, name, text string, err error) error {
 		}
 		problem, line := Problem(err, doc)
 		p := PlaceOf(f.Data, doc, line, problem)
-		if p.Line > 0 {
-			name += ":" + strconv.Itoa(p.Line)
-		}
-		msg := fmt.Sprintf("%s: not YAML once rendered: %s: %s", name, problem, strings.Join(p.Rendered, " | "))
+		msg := fmt.Sprintf("%s: not YAML once rendered: %s: %s", atLine(name, p.Line), problem, strings.Join(p.Rendered, " | "))
 		if p.Hint != "" {
 			msg += " (" + p.Hint + ")"
 		}

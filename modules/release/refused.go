@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -92,8 +90,8 @@ func inTemplate(t Target, r rendering, err error) error {
 	}
 	text := err.Error()
 	if m := mistyped.FindStringSubmatch(text); m != nil {
-		for _, o := range documentsIn(r) {
-			path, wrong := wrongKey(o.all, m[2], m[3])
+		for _, o := range placesIn(r) {
+			path, wrong := wrongKey(o.doc, m[2], m[3])
 			if o.Kind != m[1] || !wrong {
 				continue
 			}
@@ -104,7 +102,7 @@ func inTemplate(t Target, r rendering, err error) error {
 			case "an integer", "a boolean":
 				hint = " (leave the quotes out, or write {{ int … }})"
 			}
-			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.placeOf(o, path), o.Kind, o.Metadata.Name, path, m[3], hint)
+			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.lineIn(o, path), o.Kind, o.Name, path, m[3], hint)
 		}
 		return err
 	}
@@ -112,8 +110,8 @@ func inTemplate(t Target, r rendering, err error) error {
 	if m == nil {
 		return err
 	}
-	for _, o := range documentsIn(r) {
-		if o.Kind != m[1] || o.Metadata.Name != m[2] {
+	for _, o := range placesIn(r) {
+		if o.Kind != m[1] || o.Name != m[2] {
 			continue
 		}
 		if immutable.MatchString(text) {
@@ -123,37 +121,31 @@ func inTemplate(t Target, r rendering, err error) error {
 			}
 			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", what)
 		}
-		return errors.New(t.placeOf(o, m[3]) + ": " + text)
+		return errors.New(t.lineIn(o, m[3]) + ": " + text)
 	}
 	return err
 }
 
-// placeOf is a template, with the line that gives an object a field where that is seen.
-func (t Target) placeOf(o document, path string) string {
-	if line := t.lineOf(o.template, o.Kind, o.Metadata.Name, path); line > 0 {
-		return fmt.Sprintf("%s:%d", o.template, line)
+// lineIn is the template of an object, with the line that gives it a field where that is seen.
+func (t Target) lineIn(o place, path string) string {
+	return atLine(o.file, t.lineOf(o.file, o.Kind, o.Name, path))
+}
+
+// atLine is "web/templates/a.yaml:3", without the line where it is 0.
+func atLine(file string, line int) string {
+	if line == 0 {
+		return file
 	}
-	return o.template
+	return file + ":" + strconv.Itoa(line)
 }
 
-type document struct {
-	template string
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"metadata"`
-	all map[string]any
-	doc string
-}
-
-// documentsIn are the documents that were rendered, by their templates.
-func documentsIn(r rendering) (out []document) {
+// placesIn are the objects that were rendered, by their templates.
+func placesIn(r rendering) (out []place) {
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		for _, doc := range plain.Documents(r.files[name]) {
-			o := document{template: name, doc: doc}
-			if yaml.Unmarshal([]byte(doc), &o) == nil && yaml.Unmarshal([]byte(doc), &o.all) == nil {
-				out = append(out, o)
+		for _, text := range plain.Documents(r.files[name]) {
+			objects, _ := documentsOf(text) // what is no object has no fields
+			for _, o := range objects {
+				out = append(out, place{name, o, text})
 			}
 		}
 	}

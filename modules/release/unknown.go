@@ -43,27 +43,19 @@ func unknownFields(t Target, r rendering, warnings []string) (out []string) {
 
 // writersOf names the objects that have a field, each with its template and line.
 func writersOf(t Target, r rendering, path string) (out []string) {
-	for _, o := range documentsIn(r) {
-		if !hasField(o.all, path) {
+	for _, o := range placesIn(r) {
+		if !hasField(o.doc, path) {
 			continue
 		}
 		var source []byte
-		if f := template(t.Chart, o.template); f != nil {
+		if f := template(t.Chart, o.file); f != nil {
 			source = f.Data
 		}
-		at := o.template
-		version, _ := o.all["apiVersion"].(string)
-		line, hint := FieldAt(source, o.Kind, o.doc, path, cluster.NearField(version, o.Kind, path))
-		if line > 0 {
-			at = fmt.Sprintf("%s:%d", o.template, line)
-		}
+		line, hint := FieldAt(source, o.Kind, o.text, path, cluster.NearField(o.APIVersion, o.Kind, path))
 		if hint != "" {
 			hint = " (" + hint + ")"
 		}
-		if o.Metadata.Namespace != "" {
-			o.Metadata.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
-		}
-		out = append(out, fmt.Sprintf("%s: %s %s has no field %s%s%s", at, o.Kind, o.Metadata.Name, path, drops, hint))
+		out = append(out, fmt.Sprintf("%s: %s has no field %s%s%s", atLine(o.file, line), o.Key, path, drops, hint))
 	}
 	return out
 }
