@@ -197,14 +197,14 @@ func (m *Manager) lookAgain(ctx context.Context, seen [2]string) [2]string {
 		return seen
 	}
 	m.capsMu.Lock()
-	before := cmp.Or(m.caps, m.stale)
+	before := m.caps
 	m.capsMu.Unlock()
 	caps, failed, err := helm.CapabilitiesOf(discovery.NewDiscoveryClient(m.o.Discovery.RESTClient()), before)
 	if err != nil {
 		return seen
 	}
 	m.capsMu.Lock()
-	same := m.caps != nil && reflect.DeepEqual(*m.caps, *caps) && len(m.failed) == len(failed)
+	same := !m.stale && m.caps != nil && reflect.DeepEqual(*m.caps, *caps) && len(m.failed) == len(failed)
 	m.capsMu.Unlock()
 	if !same {
 		m.ResetDiscovery()

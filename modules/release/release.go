@@ -125,8 +125,8 @@ type Manager struct {
 
 	capsMu sync.Mutex
 	caps   *helm.Capabilities
-	stale  *helm.Capabilities // the ones before
-	failed map[string]error   // group-versions that the API server did not tell of
+	stale  bool             // discovery was forgotten since
+	failed map[string]error // group-versions that the API server did not tell of
 	// asks has a signal when a chart has asked, or discovery was forgotten.
 	asks chan struct{}
 }
@@ -356,7 +356,7 @@ func (m *Manager) ResetDiscovery() {
 	m.o.Discovery.Invalidate()
 	m.o.Mapper.Reset()
 	m.capsMu.Lock()
-	m.stale, m.caps = cmp.Or(m.caps, m.stale), nil
+	m.stale = true
 	m.capsMu.Unlock()
 	m.lookSoon()
 }
@@ -366,14 +366,14 @@ func (m *Manager) ResetDiscovery() {
 func (m *Manager) capabilities() (*helm.Capabilities, error) {
 	m.capsMu.Lock()
 	defer m.capsMu.Unlock()
-	if m.caps != nil && m.o.Discovery.Fresh() {
+	if m.caps != nil && !m.stale && m.o.Discovery.Fresh() {
 		return m.caps, nil
 	}
-	caps, failed, err := helm.CapabilitiesOf(m.o.Discovery, cmp.Or(m.caps, m.stale))
+	caps, failed, err := helm.CapabilitiesOf(m.o.Discovery, m.caps)
 	if err != nil {
 		return nil, err
 	}
-	m.caps, m.failed = caps, failed
+	m.caps, m.failed, m.stale = caps, failed, false
 	return caps, nil
 }
 

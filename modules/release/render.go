@@ -16,8 +16,16 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
+)
+
+type (
+	// File is one file of a chart, or one file of CRDs.
+	File = tree.File
+	// Chart is a chart's own files.
+	Chart = tree.Chart
 )
 
 // facts are what a chart's files tell about how to treat it.
