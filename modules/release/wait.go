@@ -152,7 +152,7 @@ func result(o *unstructured.Unstructured) (over bool, failed error) {
 		case "Succeeded":
 			return true, nil
 		case "Failed":
-			return true, fmt.Errorf("pod %s failed", o.GetName())
+			return true, fmt.Errorf("pod %s failed: %s", o.GetName(), kstatus.Of(o.Object).Reason)
 		}
 		return false, nil
 	}
