@@ -66,6 +66,18 @@ func (c *crdMemory) has(whose, name string) (has, known bool) {
 	return names[name], known
 }
 
+// defines says whether anybody who was asked since the start has a definition of this name.
+func (c *crdMemory) defines(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, names := range c.names {
+		if names[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // heldBy is the first by name of the other modules whose definition of this name is there, with its digest.
 func (c *crdMemory) heldBy(name, than string) (module, sum string) {
 	c.mu.Lock()

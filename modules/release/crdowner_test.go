@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -203,4 +204,34 @@ func (w *driftWorld) second(f *manyFixture) *Manager {
 	m := f.manager()
 	m.o.Name, m.o.Instance = "second", effect.Instance{Namespace: "ops", Name: "second"}.Label()
 	return m
+}
+
+// A definition leaves the templates of a chart while a module has it in crds/: it stays, with all its objects.
+func TestADefinitionOfTemplatesThatModulesHave(t *testing.T) {
+	for _, module := range []string{"second", "web"} {
+		for _, uninstall := range []bool{true, false} {
+			w, _ := newSimulatedDrift(t)
+			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", thing("red")), Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}
+			if _, err := w.Reconcile(t.Context(), web); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.bring(w.Manager, module, false, thing("red")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs}); err != nil { // its marks are the release's again
+				t.Fatal(err)
+			}
+			var err error
+			if uninstall {
+				_, err = w.Uninstall(t.Context(), web.Ref(), 0)
+			} else {
+				web.Chart = chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+				_, err = w.Reconcile(t.Context(), web)
+			}
+			live, lost := w.client.Resource(crdResource()).Get(t.Context(), "things.own.example", metav1.GetOptions{})
+			if err != nil || lost != nil || live.GetDeletionTimestamp() != nil {
+				t.Errorf("in crds/ of %s, uninstall %t: the definition goes, %v, %v", module, uninstall, err, lost)
+			}
+		}
+	}
 }

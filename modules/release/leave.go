@@ -16,9 +16,12 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// take deletes an object that is of a release, and leaves what another one has taken over, or waits for. keep leaves
-// objects that ask for it. deleted says that it is gone, or on its way.
+// take deletes an object that is of a release, and leaves what another one has taken over, or waits for, and definitions
+// that a module has in crds/. keep leaves objects that ask for it. deleted says that it is gone, or on its way.
 func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, key Key, keep bool) (deleted bool, err error) {
+	if key.Kind == "CustomResourceDefinition" && m.crds.defines(key.Name) {
+		return false, nil
+	}
 	client := m.meta.Resource(mapping.Resource).Namespace(key.Namespace)
 	return deleteSeen(metav1.DeletePropagationBackground, func() (at metav1.Object, gone bool, err error) {
 		live, err := client.Get(ctx, key.Name, metav1.GetOptions{})
