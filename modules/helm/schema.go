@@ -37,8 +37,7 @@ func renderValues(ch *Chart, values map[string]any, o Options, caps *Capabilitie
 	return top, nil
 }
 
-// forbidsGlobal says that a schema names the keys of the values, and "global" is none of
-// them.
+// forbidsGlobal says that a schema names the keys of the values, and "global" is none of them.
 func forbidsGlobal(text []byte) bool {
 	var schema struct {
 		Properties           map[string]json.RawMessage `json:"properties"`
@@ -51,8 +50,7 @@ func forbidsGlobal(text []byte) bool {
 	return schema.AdditionalProperties == false && !named
 }
 
-// checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with
-// nothing to be fetched.
+// checkReferences compiles the schemas of a chart and of its subcharts as Helm does, with nothing to be fetched.
 func checkReferences(ch *Chart) error {
 	for _, c := range All(ch) {
 		if len(c.Schema) == 0 {
@@ -83,8 +81,7 @@ func compileClosed(text []byte) error {
 	return err
 }
 
-// closed fetches nothing. A urn names a schema and no place; Helm takes it for one that
-// allows all.
+// closed fetches nothing. A urn names a schema and no place; Helm takes it for one that allows all.
 type closed struct{}
 
 // Load refuses.

@@ -17,9 +17,8 @@ import (
 	children "github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// module(adopt = True) takes an object over from nobody who still has it: the other release would
-// look ready without it, or delete it (docs/decisions/0087). While it waits, a release that drops
-// the object, or ends, leaves it there.
+// module(adopt = True) takes an object over from nobody who still has it: the other release would look ready without
+// it, or delete it (docs/decisions/0087). While it waits, a release that drops the object, or ends, leaves it there.
 
 // waitsFor is how long a release waits for objects after its last try; it is tried every five minutes. A module that is
 // switched off has no more tries.

@@ -17,9 +17,8 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// CheckCRDs says what is wrong with one file of crds/, as far as it shows without a
-// cluster; for people, with the file's path. It returns the sums of its definitions by
-// their names: another sum is another definition.
+// CheckCRDs says what is wrong with one file of crds/, as far as it shows without a cluster; for people, with the
+// file's path. It returns the sums of its definitions by their names: another sum is another definition.
 func CheckCRDs(f File) (sums map[string][sha256.Size]byte, err error) {
 	found, err := parseCRDs(f)
 	sums = map[string][sha256.Size]byte{}

@@ -10,15 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// crdMemory holds what this process has applied, so that a steady state writes
-// nothing: whose it is → name of the definition. It is of a module's crds/, or of those of
-// its chart, see ofChart.
+// crdMemory holds what this process has applied, so that a steady state writes nothing: whose it is → name of the
+// definition. It is of a module's crds/, or of those of its chart, see ofChart.
 type crdMemory struct {
 	mu      sync.Mutex
 	applied map[string]map[string]appliedCRD
 	names   map[string]map[string]bool // which there are, of those who were asked since the start
-	// serving lets one caller at a time wait for new kinds: one look at
-	// discovery mostly serves all of them.
+	// serving lets one caller at a time wait for new kinds: one look at discovery mostly serves all of them.
 	serving sync.Mutex
 }
 

@@ -17,8 +17,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// A definition belongs to whoever has made it: what it lacks, all objects of its kind lose
-// (docs/decisions/0087).
+// A definition belongs to whoever has made it: what it lacks, all objects of its kind lose (docs/decisions/0087).
 
 // definer is somebody else who has made a definition.
 type definer struct {
@@ -102,8 +101,7 @@ const (
 
 // specOwners is who owns the spec of a definition.
 type specOwners struct {
-	// ours says that Starling has applied it, version that its versions are as Starling has
-	// applied them.
+	// ours says that Starling has applied it, version that its versions are as Starling has applied them.
 	ours, version bool
 	// declared is a manager that applies the versions, too, others one that has written them.
 	declared, others string

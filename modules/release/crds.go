@@ -73,14 +73,12 @@ type crd struct {
 	of       crdOwner
 }
 
-// ApplyCRDs applies the CustomResourceDefinitions in files, which are all of the crds/ of the
-// module of a release, updates included, and returns when they are served. Files are YAML,
-// several documents are fine; anything but a CustomResourceDefinition
-// (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
-// has applied, and nobody has removed or changed since, is not written again; changed says that
-// something was written. A definition of others that differs is an error; with
-// Adopt it is taken over if its owner is gone. So is an update that its objects do not survive, without Force.
-// Definitions are never deleted.
+// ApplyCRDs applies the CustomResourceDefinitions in files, which are all of the crds/ of the module of a release,
+// updates included, and returns when they are served. Files are YAML, several documents are fine; anything but a
+// CustomResourceDefinition (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
+// has applied, and nobody has removed or changed since, is not written again; changed says that something was written.
+// A definition of others that differs is an error; with Adopt it is taken over if its owner is gone. So is an update
+// that its objects do not survive, without Force. Definitions are never deleted.
 func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, 0)
 	if err != nil {
@@ -107,8 +105,7 @@ func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
 	return err
 }
 
-// applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one
-// name the first counts.
+// applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one name the first counts.
 func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (changed bool, err error) {
 	var all []*crd
 	seen := map[string]bool{}
@@ -236,8 +233,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	defer cancel()
 	c, by, name := d.crd, d.by, d.object.GetName()
 	if m.o.Converts != nil && m.o.Converts(name) {
-		// The controller that converts its objects sets this; a value of ours would undo that at
-		// each start.
+		// The controller that converts its objects sets this; a value of ours would undo that at each start.
 		unstructured.RemoveNestedField(c.object.Object, "spec", "conversion")
 	}
 	client := m.dynamic.Resource(crdResource())
@@ -284,8 +280,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	return next, wrote, m.served(ctx, c)
 }
 
-// established waits until the API server has accepted the definition's names and
-// serves them.
+// established waits until the API server has accepted the definition's names and serves them.
 func established(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	for {
 		var typed apiextensionsv1.CustomResourceDefinition

@@ -33,8 +33,7 @@ const inputsLookup = "lookup"
 type step string
 
 const (
-	// stepNothing: the chart and its inputs are those of the last revision. Its objects are
-	// not looked at.
+	// stepNothing: the chart and its inputs are those of the last revision. Its objects are not looked at.
 	stepNothing step = "nothing"
 	// stepRender: only the rendered manifest can tell whether something changed.
 	stepRender step = "render"
@@ -43,8 +42,7 @@ const (
 	stepNote step = "note"
 	// stepInstall: there is no release.
 	stepInstall step = "install"
-	// stepReplace: the release was uninstalled and its history kept; install
-	// after it.
+	// stepReplace: the release was uninstalled and its history kept; install after it.
 	stepReplace step = "replace"
 	// stepUpgrade: a new revision is due.
 	stepUpgrade step = "upgrade"
@@ -130,8 +128,7 @@ func (w want) number(last revision) int {
 	return last.Number + 1
 }
 
-// owner says, for people, who a release belongs to when it is not (instance,
-// module); "" when it is theirs.
+// owner says, for people, who a release belongs to when it is not (instance, module); "" when it is theirs.
 func owner(labels map[string]string, instance, module string) string {
 	switch of := labels[effect.InstanceLabel]; {
 	case of == "":
@@ -150,9 +147,8 @@ func givenBack(labels map[string]string, module string) bool {
 	return labels[effect.InstanceLabel] == "" && labels[effect.ModuleLabel] == module
 }
 
-// decide names the next step for a release and why. It is a pure function: last
-// is what is there, w what should be. A caller carries the step out and, unless
-// it ends the reconcile, asks again.
+// decide names the next step for a release and why. It is a pure function: last is what is there, w what should be. A
+// caller carries the step out and, unless it ends the reconcile, asks again.
 func decide(last revision, w want) (step, string) {
 	if last.Number == 0 {
 		return rendered(w, stepInstall, "not installed")

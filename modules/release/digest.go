@@ -15,8 +15,7 @@ import (
 	"github.com/starling-operator/starling/modules/helm"
 )
 
-// digestLength is how much of a sha256 in hex goes into a label: all 64
-// characters are one too many.
+// digestLength is how much of a sha256 in hex goes into a label: all 64 characters are one too many.
 const digestLength = 60
 
 // inputs are the digests by which it is known that nothing has to be rendered.

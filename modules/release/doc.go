@@ -13,13 +13,11 @@
 //     hooks, its objects by server-side apply, and the record, deployed;
 //  6. the objects that the release holds no more are deleted.
 //
-// Releases are ordinary Helm releases: `helm list` shows them, `helm rollback`
-// works on them. Two digests and the owner stand on them as labels. Helm's library loads and
-// renders charts, and keeps the records; it writes no object.
+// Releases are ordinary Helm releases: `helm list` shows them, `helm rollback` works on them. Two digests and the
+// owner stand on them as labels. Helm's library loads and renders charts, and keeps the records; it writes no object.
 //
-// A Manager acts only while its process holds the Lease of the instance: it
-// takes over releases that are pending, because nobody else can be working on
-// them. Actions on different releases run side by side; the caller (the lane of
+// A Manager acts only while its process holds the Lease of the instance: it takes over releases that are pending,
+// because nobody else can be working on them. Actions on different releases run side by side; the caller (the lane of
 // the module) sees to it that one release has one action at a time.
 //
 // Helm and its template engine warn through the standard library's log package, and may print values: cmd discards

@@ -105,8 +105,7 @@ func functionNames() []string {
 	return append(own, slices.Sorted(maps.Keys(sprig.TxtFuncMap()))...)
 }
 
-// tidyTemplate puts the innermost place of a template error first, and the file
-// that began it last.
+// tidyTemplate puts the innermost place of a template error first, and the file that began it last.
 func tidyTemplate(text string) string {
 	at := templateAt.FindAllStringSubmatchIndex(text, -1)
 	if at == nil {
@@ -132,9 +131,8 @@ func tidyInvalid(text string) string {
 	return text
 }
 
-// sortItems sorts neighbouring lines that begin with "- ": the schema validator
-// finds them in the order of a Go map, and an error has to stay the same while
-// its cause does.
+// sortItems sorts neighbouring lines that begin with "- ": the schema validator finds them in the order of a Go map,
+// and an error has to stay the same while its cause does.
 func sortItems(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {

@@ -155,8 +155,7 @@ func crdsOf(t Target) ([]File, error) {
 	return helm.CRDs(ch), nil
 }
 
-// packPlain writes plain data as JSON from which unpackPlain reads the same: a float that
-// is whole stays one.
+// packPlain writes plain data as JSON from which unpackPlain reads the same: a float that is whole stays one.
 func packPlain(m map[string]any) ([]byte, error) { return json.Marshal(markFloats(m)) }
 
 func unpackPlain(data []byte) (map[string]any, error) {

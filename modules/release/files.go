@@ -23,8 +23,7 @@ const (
 // parsed are the files of a chart that Helm reads as YAML while it loads it.
 var parsed = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}
 
-// checkFiles refuses files that Helm must not be given to load, which it does without
-// limits.
+// checkFiles refuses files that Helm must not be given to load, which it does without limits.
 func checkFiles(files []File) error {
 	c := &fileCheck{left: maxUnpacked}
 	for _, f := range files {
@@ -37,8 +36,7 @@ func checkFiles(files []File) error {
 
 type fileCheck struct{ left int64 }
 
-// file checks the file of this name in the packed chart in, whose name ends with "!", or
-// in the chart itself.
+// file checks the file of this name in the packed chart in, whose name ends with "!", or in the chart itself.
 func (c *fileCheck) file(in, name string, data []byte, depth int) error {
 	if slices.Contains(parsed, path.Base(name)) {
 		if err := bounded.CheckYAML(data); err != nil {

@@ -43,8 +43,7 @@ type glances struct {
 	refused bool
 }
 
-// listed is one list. An entry is taken out when it is used, or when its release may have been
-// written since.
+// listed is one list. An entry is taken out when it is used, or when its release may have been written since.
 type listed struct {
 	// done ends when the answer is there: nobody holds the mutex for a request.
 	done  chan struct{}
@@ -56,9 +55,8 @@ type listed struct {
 
 type releaseName struct{ namespace, name string }
 
-// Expect reads what the releases that there are will soon ask for, and returns when it has that:
-// what the API server serves, the records, and where releases are many, a list of them. An error
-// is that of the next call that asks.
+// Expect reads what the releases that there are will soon ask for, and returns when it has that: what the API server
+// serves, the records, and where releases are many, a list of them. An error is that of the next call that asks.
 func (m *Manager) Expect(ctx context.Context, refs []Ref) {
 	if m.o.Lifeless || len(refs) == 0 {
 		return
@@ -88,8 +86,7 @@ func (m *Manager) expectRevisions(ctx context.Context, refs []Ref) {
 	}
 }
 
-// glance returns the newest revision of a release as a list has shown it; false: nobody
-// knows, read it.
+// glance returns the newest revision of a release as a list has shown it; false: nobody knows, read it.
 func (m *Manager) glance(ctx context.Context, ref Ref) (revision, bool) {
 	if m.o.Lifeless { // the same requests each time, whatever the time
 		return revision{}, false

@@ -72,8 +72,7 @@ func (m *Manager) placed(list []object) []object {
 	return list
 }
 
-// sweep deletes the leftovers of a release and records which are still there. The error
-// says which, and why.
+// sweep deletes the leftovers of a release and records which are still there. The error says which, and why.
 func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 	rec, err := m.records.get(ctx, ref)
 	if err != nil || len(rec.Left) == 0 {
@@ -129,9 +128,8 @@ func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
 	return err
 }
 
-// unserved says nothing when the API server itself does not know the kind of o any more:
-// its objects are gone with it. That discovery does not list it is not enough, for the
-// server behind an APIService may be down.
+// unserved says nothing when the API server itself does not know the kind of o any more: its objects are gone with it.
+// That discovery does not list it is not enough, for the server behind an APIService may be down.
 func (m *Manager) unserved(ctx context.Context, o object) error {
 	path := "/api/" + o.APIVersion
 	if strings.Contains(o.APIVersion, "/") {

@@ -19,9 +19,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// limitAddresses has the system refuse this process more than so many bytes of addresses.
-// Go reserves addresses before it uses them, and what is reserved counts against no other
-// limit when it is used.
+// limitAddresses has the system refuse this process more than so many bytes of addresses. Go reserves addresses before
+// it uses them, and what is reserved counts against no other limit when it is used.
 func limitAddresses(most uint64) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &l); err == nil {
@@ -30,8 +29,7 @@ func limitAddresses(most uint64) {
 	}
 }
 
-// addressesOfProcess is how many bytes of addresses this process has; 0 where the system
-// does not say.
+// addressesOfProcess is how many bytes of addresses this process has; 0 where the system does not say.
 func addressesOfProcess() uint64 {
 	text, _ := os.ReadFile("/proc/self/statm") // only Linux has it
 	first, _, _ := bytes.Cut(text, []byte(" "))
@@ -39,6 +37,5 @@ func addressesOfProcess() uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// offerToTheKiller has the kernel end this process before its parent when memory is used
-// up. Only Linux has the file.
+// offerToTheKiller has the kernel end this process before its parent when memory is used up. Only Linux has the file.
 func offerToTheKiller() { _ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644) }

@@ -41,8 +41,7 @@ func newMask(t Target, r rendering) *plain.Mask {
 	return m
 }
 
-// clean returns err without the secrets. errors.Is finds the same in err and in
-// the result.
+// clean returns err without the secrets. errors.Is finds the same in err and in the result.
 func clean(m *plain.Mask, err error) error {
 	cleaned := m.Text(err.Error())
 	if cleaned == err.Error() {

@@ -13,17 +13,14 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// maxSteps bounds the steps of one reconcile; the longest way that decide can
-// send it is recover, render, upgrade.
+// maxSteps bounds the steps of one reconcile; the longest way that decide can send it is recover, render, upgrade.
 const maxSteps = 6
 
-// Reconcile brings the release to its target, with as little work as that takes:
-// nothing when neither inputs nor manifest changed. It records the release
-// before it installs it and takes over what a process that died left pending.
+// Reconcile brings the release to its target, with as little work as that takes: nothing when neither inputs nor
+// manifest changed. It records the release before it installs it and takes over what a process that died left pending.
 //
-// Errors are for people: a broken template as "file:line: …", a failed action
-// with what it was waiting for. They hold no values. An error that wraps
-// ErrFenced or the context's means that the action was stopped.
+// Errors are for people: a broken template as "file:line: …", a failed action with what it was waiting for. They hold
+// no values. An error that wraps ErrFenced or the context's means that the action was stopped.
 func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error) {
 	start := time.Now()
 	if t.Timeout <= 0 {

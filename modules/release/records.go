@@ -60,10 +60,9 @@ func newRecords(stopped context.Context, core corev1client.CoreV1Interface, name
 	return &records{stopped: stopped, core: core, namespace: namespace, name: name, instance: instance}
 }
 
-// Installed lists what is recorded, by namespace and name: every release that
-// this instance may have installed. A record whose release is gone is possible
-// (Uninstall then removes it), a release without a record is not. Entries that
-// cannot be read are logged and left out.
+// Installed lists what is recorded, by namespace and name: every release that this instance may have installed. A
+// record whose release is gone is possible (Uninstall then removes it), a release without a record is not. Entries
+// that cannot be read are logged and left out.
 func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
 	shards, err := m.records.load(ctx)
 	if err != nil {
@@ -148,8 +147,7 @@ func (r *records) set(ctx context.Context, rec record) error {
 	return r.change(ctx, recordKey(rec.Ref), &text)
 }
 
-// get reads the record of ref; without one, nothing is left of the release. The records are
-// read once.
+// get reads the record of ref; without one, nothing is left of the release. The records are read once.
 func (r *records) get(ctx context.Context, ref Ref) (record, error) {
 	rec := record{Ref: ref}
 	r.mu.Lock()

@@ -32,12 +32,10 @@ type Options struct {
 	// Config reaches the API server. Its QPS and Burst hold for all releases
 	// together; client-go's defaults (5, 10) are far too low for many releases.
 	Config *rest.Config
-	// Discovery and Mapper are shared by all releases. Mapper is built over
-	// Discovery.
+	// Discovery and Mapper are shared by all releases. Mapper is built over Discovery.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.ResettableRESTMapper
-	// Instance is the value of the label starling.dev/instance, at most 63
-	// characters.
+	// Instance is the value of the label starling.dev/instance, at most 63 characters.
 	Instance string
 	// Namespace is the operator's own; the records are kept there.
 	Namespace string
@@ -77,14 +75,12 @@ const DefaultHistory = 10
 
 const (
 	defaultTimeout = 10 * time.Minute
-	// grace is how long an action that is stopped has to write down that it
-	// failed.
+	// grace is how long an action that is stopped has to write down that it failed.
 	grace = 2 * time.Second
 )
 
-// Manager keeps releases. It is safe for concurrent use, one action a release
-// at a time. Its clients are client-go's, over the transport of package cluster with that one's
-// fence: Helm's storage takes no others.
+// Manager keeps releases. It is safe for concurrent use, one action a release at a time. Its clients are client-go's,
+// over the transport of package cluster with that one's fence.
 type Manager struct {
 	o       Options
 	http    *http.Client
@@ -131,8 +127,7 @@ type Manager struct {
 	asks chan struct{}
 }
 
-// New returns a Manager. It reads nothing from the cluster; an error means that
-// Config cannot be used.
+// New returns a Manager. It reads nothing from the cluster; an error means that Config cannot be used.
 func New(o Options) (*Manager, error) {
 	o.History = cmp.Or(o.History, DefaultHistory)
 	if o.Now == nil {
@@ -205,11 +200,9 @@ type Target struct {
 	Module, Name, Namespace string
 	// Chart is built from these files alone.
 	Chart *Chart
-	// Values are plain data: all that the chart sees under .Values, above its own
-	// values.yaml. They are not changed.
+	// Values are plain data: all that the chart sees under .Values, above its own values.yaml. They are not changed.
 	Values map[string]any
-	// Reads are the global values that the chart reads, nil: all. Others have nothing
-	// rendered when they change.
+	// Reads are the global values that the chart reads, nil: all. Others have nothing rendered when they change.
 	Reads *reads.Reads
 	// Secrets returns texts of the values that are known to be secret; nil: none are.
 	Secrets func() []string
@@ -279,10 +272,9 @@ type Result struct {
 // ErrFenced is the cause of every error after [Manager.Fence].
 var ErrFenced = errors.New("starling is stopping")
 
-// Fence ends all writing: what runs is stopped and its release marked failed
-// where that is possible within two seconds, what comes later is refused with
-// ErrFenced. It returns when nothing is under way any more, or with ctx. Call it
-// before the Lease is given back.
+// Fence ends all writing: what runs is stopped and its release marked failed where that is possible within two
+// seconds, what comes later is refused with ErrFenced. It returns when nothing is under way any more, or with ctx.
+// Call it before the Lease is given back.
 func (m *Manager) Fence(ctx context.Context) error {
 	m.stop(ErrFenced)
 	m.mu.Lock()

@@ -39,8 +39,7 @@ type Object struct {
 // Scope is where objects of one kind are watched; Namespace is empty for kinds that have none.
 type Scope struct{ APIVersion, Kind, Namespace string }
 
-// MarshalText writes it in short, as the records hold one for each kind of each release:
-// "apps/v1 Deployment apps".
+// MarshalText writes it in short, as the records hold one for each kind of each release: "apps/v1 Deployment apps".
 func (s Scope) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSpace(s.APIVersion + " " + s.Kind + " " + s.Namespace)), nil
 }

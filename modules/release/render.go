@@ -38,8 +38,7 @@ type facts struct {
 	has               string
 	// former: earlier versions took the end of another word (allowedCapabilities) for a question.
 	former bool
-	// branches: a file asks whether this is an install or an upgrade; revision: which
-	// revision this is.
+	// branches: a file asks whether this is an install or an upgrade; revision: which revision this is.
 	branches, revision bool
 	// crds: there are files in crds/, of subcharts.
 	crds bool
@@ -62,8 +61,7 @@ func loadFiles(c *Chart) (*helm.Chart, error) {
 	return ch, nil
 }
 
-// load builds the chart from its files alone. Helm changes a chart while it works
-// on it, so each use needs its own.
+// load builds the chart from its files alone. Helm changes a chart while it works on it, so each use needs its own.
 func load(c *Chart) (*helm.Chart, error) {
 	ch, err := loadFiles(c)
 	if err != nil {
@@ -96,8 +94,7 @@ func factsOf(digest string, ch *helm.Chart) facts {
 	return f
 }
 
-// chartFacts gives the facts of the target's chart, kept for each release until
-// its chart changes.
+// chartFacts gives the facts of the target's chart, kept for each release until its chart changes.
 func (m *Manager) chartFacts(t Target) (facts, error) {
 	digest := t.Chart.Digest
 	if digest == "" {
@@ -147,9 +144,8 @@ func (r rendering) definesKinds() bool {
 	return false
 }
 
-// render renders the chart as an install or as an upgrade, and refuses what the release may
-// not hold. The revision is always
-// 1, so that a chart that prints it does not differ each time.
+// render renders the chart as an install or as an upgrade, and refuses what the release may not hold. The revision is
+// always 1, so that a chart that prints it does not differ each time.
 func (m *Manager) render(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool) (rendering, error) {
 	return m.renderAs(ctx, t, caps, upgrade, 1)
 }

@@ -18,17 +18,15 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// Renderer evaluates charts in processes beside this one: a template can take all memory
-// or all time with one call, and nothing inside a process stops it then. A process serves
-// one chart after the other; it ends when it has nothing to do, and whatever becomes of
-// it, the chart that it was at has failed and nothing else has. It is safe for concurrent
-// use. Without one (nil), charts are evaluated in this process, without limits.
+// Renderer evaluates charts in processes beside this one: a template can take all memory or all time with one call,
+// and nothing inside a process stops it then. A process serves one chart after the other; it ends when it has nothing
+// to do, and whatever becomes of it, the chart that it was at has failed and nothing else has. It is safe for
+// concurrent use. Without one (nil), charts are evaluated in this process, without limits.
 //
-// A process may take little memory, and a job that needs more is done again by one that
-// may take much: there is one at a time, and other such jobs wait for their turn in the
-// order in which they came. So all processes together fit into the memory limit of the
-// container beside this one, and no chart can have the kernel end it: nobody need note
-// which charts are evaluated when that happens.
+// A process may take little memory, and a job that needs more is done again by one that may take much: there is one at
+// a time, and other such jobs wait for their turn in the order in which they came. So all processes together fit into
+// the memory limit of the container beside this one, and no chart can have the kernel end it: nobody need note which
+// charts are evaluated when that happens.
 type Renderer struct {
 	o     RendererOptions
 	slots chan struct{} // of jobs that take little memory
@@ -77,8 +75,7 @@ func (r *Renderer) tooMuch() error {
 	return fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; %s", r.o.Memory>>20, advice)
 }
 
-// do has the job done. An error is that of the process or of ctx; what is wrong with the
-// chart is in the outcome.
+// do has the job done. An error is that of the process or of ctx; what is wrong with the chart is in the outcome.
 func (r *Renderer) do(ctx context.Context, j job, lookup helm.Lookup) (outcome, error) {
 	if r == nil {
 		return doHere(ctx, j, lookup)

@@ -86,8 +86,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 			out.waits = deletedNamespace(s.key.Namespace)
 			return out
 		}
-		// Somebody was faster, or has taken off the label. A quota, or a port that is taken, may
-		// be said before that.
+		// Somebody was faster, or has taken off the label. A quota, or a port that is taken, may be said before that.
 		if gone && err != nil {
 			return r.one(s, false)
 		}

@@ -12,9 +12,8 @@ import (
 	"github.com/starling-operator/starling/modules/helm"
 )
 
-// ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in
-// and out, until that ends. It puts limits on this whole process and ends it when a
-// chart passes them.
+// ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in and out, until that ends.
+// It puts limits on this whole process and ends it when a chart passes them.
 func ServeCharts(in io.Reader, out io.Writer) error {
 	return serve(in, out, limitProcess(maxRenderTime, true))
 }

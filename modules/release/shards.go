@@ -155,9 +155,8 @@ func (r *records) place(known []shard, changes map[string]*string) (after []shar
 	return after, refused
 }
 
-// writeShard writes what differs. A merge patch names only the keys that change, so it never meets
-// a conflict on the others. A shard that has gone while we ran is written anew, with all that is
-// known of it.
+// writeShard writes what differs. A merge patch names only the keys that change, so it never meets a conflict on the
+// others. A shard that has gone while we ran is written anew, with all that is known of it.
 func (r *records) writeShard(ctx context.Context, s shard) (err error) {
 	var patch []byte
 	data := map[string][]byte{} // of a Secret

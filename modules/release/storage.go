@@ -69,8 +69,7 @@ func sortRevisions(all []revision) {
 	}
 }
 
-// Last returns the newest revision of a release as Helm keeps it; nil when there is
-// none.
+// Last returns the newest revision of a release as Helm keeps it; nil when there is none.
 func (m *Manager) Last(ctx context.Context, namespace, name string) (*helm.Release, error) {
 	last, err := m.latest(ctx, Ref{Name: name, Namespace: namespace})
 	if err != nil || last.Number == 0 {

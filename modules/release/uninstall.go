@@ -12,10 +12,9 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// Uninstall removes the release and its history, then its record. done says that
-// nothing of the release is left; a release that is not there is no error. Only
-// releases of this instance and module are touched: for any other the error says
-// whose it is. timeout 0 means 10 minutes.
+// Uninstall removes the release and its history, then its record. done says that nothing of the release is left; a
+// release that is not there is no error. Only releases of this instance and module are touched: for any other the
+// error says whose it is. timeout 0 means 10 minutes.
 func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
 	ctx, leave, err := m.enter(ctx, timeout)
 	if err != nil {

@@ -170,8 +170,7 @@ func result(o *unstructured.Unstructured) (over bool, failed error) {
 	return false, nil
 }
 
-// transient says whether asking again may help: anything but a final answer of
-// the API server.
+// transient says whether asking again may help: anything but a final answer of the API server.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -9,16 +9,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Same reports whether an apply of want by manager would leave live as it is: want
-// has just the fields that the manager owns, and live has their values. A change of a field
-// takes it away from its manager, so ownership tells drift, too. The answer is false as well
-// where the API server keeps a value in another form, "1000m" as "1".
+// Same reports whether an apply of want by manager would leave live as it is: want has just the fields that the
+// manager owns, and live has their values. A change of a field takes it away from its manager, so ownership tells
+// drift, too. The answer is false as well where the API server keeps a value in another form, "1000m" as "1".
 func Same(want, live map[string]any, manager string) bool {
 	return SameAs(want, live, FieldsOf(live, manager, ""), Equal)
 }
 
-// SameAs is Same for the fields of one entry of managedFields, nil for none. Values are compared
-// by equal.
+// SameAs is Same for the fields of one entry of managedFields, nil for none. Values are compared by equal.
 func SameAs(want, live map[string]any, owned *Fields, equal func(want, live any) bool) bool {
 	return comparison{equal, false}.object(want, live, owned)
 }
@@ -59,8 +57,7 @@ type Fields struct {
 	At         string         // when they have changed last
 }
 
-// FieldsOf is what manager has applied to an object, or to a subresource of it, nil when that is not
-// known for sure.
+// FieldsOf is what manager has applied to an object, or to a subresource of it, nil when that is not known for sure.
 func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	var out *Fields
 	for _, entry := range entriesOf(live) {
@@ -152,8 +149,7 @@ func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 	return true
 }
 
-// Names says whether an item of a list may be the one of this name. Keys that it does not
-// have are given by default.
+// Names says whether an item of a list may be the one of this name. Keys that it does not have are given by default.
 func Names(kind, text string, item any) bool {
 	switch kind {
 	case "v":

@@ -43,8 +43,7 @@ func (s *state) managers() []string {
 // mostBytes is what one object may take, its row in the watch included.
 const mostBytes = 650
 
-// Size counts what the tracker keeps, too: whoever may label objects could make very many. See
-// [watch.Sized].
+// Size counts what the tracker keeps, too: whoever may label objects could make very many. See [watch.Sized].
 func (s *state) Size() int64 { return mostBytes }
 
 // String is for people who debug.
@@ -75,9 +74,8 @@ func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool,
 	return false, errors.New("states have no order")
 }
 
-// read makes the state of an object of which no more than the metadata need be there. A field that
-// is not there, or of another type, counts as empty. Of a Job it sees whether that has finished. It is
-// nil for an object that is ignored.
+// read makes the state of an object of which no more than the metadata need be there. A field that is not there, or of
+// another type, counts as empty. Of a Job it sees whether that has finished. It is nil for an object that is ignored.
 func read(obj map[string]any, job bool, manager string, ignore func(in name, object string) (paths []owned.Path, all bool)) *state {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)

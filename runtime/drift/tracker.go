@@ -260,8 +260,7 @@ func (t *Tracker) Reset() {
 	t.ignored.Clear()
 }
 
-// expect notes objects as they were left, and returns them; with all, the release should hold no
-// others.
+// expect notes objects as they were left, and returns them; with all, the release should hold no others.
 func (t *Tracker) expect(r *tracked, seen []release.Object, all bool) (named map[*object]bool) {
 	named = map[*object]bool{}
 	for _, s := range seen {

@@ -1,10 +1,9 @@
 // Package owned tells whether anybody has changed what one manager owns of an object, from
 // metadata.managedFields alone: no values are read and none are compared.
 //
-// The API server notes under each manager the fields that it has written last. Somebody else who
-// gives such a field another value takes it over; the same value again, or a field beside, leaves
-// the entry as it is. So a digest of the entry differs when a value does (decision 32 has the
-// cases that were measured, and those in which this is not so).
+// The API server notes under each manager the fields that it has written last. Somebody else who gives such a field
+// another value takes it over; the same value again, or a field beside, leaves the entry as it is. So a digest of the
+// entry differs when a value does (decision 32 has the cases that were measured, and those in which this is not so).
 package owned
 
 import (
@@ -75,10 +74,9 @@ func (d Digest) Stable() Digest {
 	return d
 }
 
-// Of returns the digest of what manager owns, by the entries of metadata.managedFields. It covers
-// all entries of the manager but those of subresources, without times and API versions; fields
-// at or below the paths of ignore do not count. false: there is no such entry. Somebody has
-// cleared managedFields, or the API server keeps none for the kind.
+// Of returns the digest of what manager owns, by the entries of metadata.managedFields. It covers all entries of the
+// manager but those of subresources, without times and API versions; fields at or below the paths of ignore do not
+// count. false: there is no such entry. Somebody has cleared managedFields, or the API server keeps none for the kind.
 func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Digest, bool) {
 	sets := map[metav1.ManagedFieldsOperationType]*fieldpath.Set{}
 	for i := range fields {

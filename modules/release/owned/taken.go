@@ -27,8 +27,7 @@ func valueAt(v any, path fieldpath.Path) any {
 	return v
 }
 
-// isElement says whether a step selects an element of a list. A key that the element does not
-// give has a default.
+// isElement says whether a step selects an element of a list. A key that the element does not give has a default.
 func isElement(step fieldpath.PathElement, e any) bool {
 	if step.Value != nil {
 		return textOf((*step.Value).Unstructured()) == textOf(e)
