@@ -32,6 +32,7 @@ var layers = []struct {
 	{"engine", []string{"runtime/engine"}, false},
 	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/agenda", "runtime/engine/causes", "runtime/engine/finalizers", "runtime/engine/layers", "runtime/engine/lookups", "runtime/engine/persist", "runtime/engine/releases", "runtime/engine/repairs", "runtime/engine/sets", "runtime/engine/standings", "runtime/engine/subjects", "runtime/engine/timers", "runtime/engine/userconfig", "runtime/engine/verdicts", "runtime/engine/watches"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},
+	{"charts", []string{"modules/chart"}, false},
 	{"modules", []string{"modules/tree", "modules/graph", "modules/reads", "modules/values", "modules/status"}, false},
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
@@ -65,6 +66,7 @@ var never = map[string][]string{
 	"builtins":                  {"k8s.io/client-go/", "net/http", "os"},
 	"modules/values":            {"k8s.io/client-go/", "os", "math/rand"},
 	"modules/graph":             {"k8s.io/", "os"},
+	"modules/chart":             {"k8s.io/client-go/dynamic", "net/http"},
 	"modules/release/owned":     {"k8s.io/client-go/", "net/http", "os"},
 }
 

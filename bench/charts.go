@@ -11,7 +11,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // measureCharts evaluates a chart in the process beside Starling's, and in this one.
@@ -20,22 +20,22 @@ func measureCharts(ctx context.Context, b *bench) error {
 	if b.quick {
 		rounds = 11
 	}
-	target := release.Target{
-		Module: "web", Name: "web", Namespace: "web", Chart: &release.Chart{Name: "web"},
+	target := chart.Input{
+		Module: "web", Name: "web", Namespace: "web", Chart: &chart.Chart{Name: "web"},
 		Values: map[string]any{"color": "blue", "replicas": int64(0), "port": int64(80)},
 	}
 	files := chartFiles("web")
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		target.Chart.Files = append(target.Chart.Files, release.File{Path: path, Data: []byte(files[path])})
+		target.Chart.Files = append(target.Chart.Files, chart.File{Path: path, Data: []byte(files[path])})
 	}
 	var child *exec.Cmd
-	beside := release.NewRenderer(release.RendererOptions{Idle: time.Minute, Command: func() *exec.Cmd {
+	beside := chart.NewRenderer(chart.RendererOptions{Idle: time.Minute, Command: func() *exec.Cmd {
 		child = exec.Command(b.program, "evaluate-charts")
 		child.Env = []string{"GOMAXPROCS=1"}
 		child.SysProcAttr = childAttributes()
 		return child
 	}})
-	evaluate := func(r *release.Renderer) (time.Duration, error) {
+	evaluate := func(r *chart.Renderer) (time.Duration, error) {
 		began := time.Now()
 		out := r.Offline(ctx, target, chartutil.DefaultCapabilities)
 		if out.Err == nil && len(out.Files) != 4 {

@@ -18,13 +18,13 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // Options configures [New].
 type Options struct {
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Version is that of the server, for people.
 	Version string
 	// StdDir is a folder into which files of the standard library are written when somebody wants to see one; "": nobody

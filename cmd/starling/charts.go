@@ -8,15 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // evaluateCharts is the command of the processes that evaluate charts.
 const evaluateCharts = "evaluate-charts"
 
 // newRenderer evaluates charts in processes of this binary.
-func newRenderer() *release.Renderer {
-	return release.NewRenderer(release.RendererOptions{Command: func() *exec.Cmd {
+func newRenderer() *chart.Renderer {
+	return chart.NewRenderer(chart.RendererOptions{Command: func() *exec.Cmd {
 		self := "/proc/self/exe" // this binary, whatever lies at its path by now
 		if _, err := os.Stat(self); err != nil {
 			self = os.Args[0]
@@ -46,7 +46,7 @@ func newEvaluateChartsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// A terminal sends these to all its processes; this one ends with its parent.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)
-			return release.ServeCharts(cmd.InOrStdin(), cmd.OutOrStdout())
+			return chart.ServeCharts(cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

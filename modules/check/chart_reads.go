@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -15,7 +15,7 @@ import (
 
 // chartReads holds the paths that templates name to the schemas: Helm renders a value
 // that is never there to nothing, without a word.
-func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
+func (c *checker) chartReads(m *generation.Module, reads []chart.Read) {
 	if m.ChartValues != nil {
 		return // the chart sees what a function makes up
 	}
@@ -62,7 +62,7 @@ func (c *checker) chartReads(m *generation.Module, reads []release.Read) {
 	}
 }
 
-func (c *checker) chartRead(m *generation.Module, r release.Read, why string) {
+func (c *checker) chartRead(m *generation.Module, r chart.Read, why string) {
 	c.add(Finding{
 		Severity: Warning, Check: "values", Module: m.Name, File: c.chartFile(m, r.File), Line: r.Line, Col: r.Col,
 		Message: ".Values." + strings.Join(r.Path, ".") + " is never there: " + why,

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -94,7 +94,7 @@ func (c *checker) eachChart(look func(*generation.Module)) {
 
 // rendered is what a chart renders to, with its objects.
 type rendered struct {
-	release.Offline
+	chart.Offline
 	manifests []manifest
 }
 
@@ -112,9 +112,9 @@ type manifest struct {
 }
 
 // render renders a chart, unless that was done with the same values before.
-func (c *checker) render(ctx context.Context, t release.Target) rendered {
+func (c *checker) render(ctx context.Context, t chart.Input) rendered {
 	caps := c.served // so that a kind more has no other chart rendered again
-	if release.AsksCapabilities(t.Chart.Files) {
+	if chart.AsksCapabilities(t.Chart.Files) {
 		caps = c.caps
 	}
 	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup, t.Test, caps)
@@ -167,7 +167,7 @@ func (c *checker) renderModule(m *generation.Module) (rendered, error) {
 	if err != nil {
 		return rendered{}, err
 	}
-	return c.render(ctx, release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}), nil
+	return c.render(ctx, chart.Input{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}), nil
 }
 
 // chart tells of one chart.
@@ -222,13 +222,13 @@ func (c *checker) chart(m *generation.Module) {
 }
 
 // notAllowed tells of what the chart holds and reads and its module.star does not name.
-func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
-	add := func(param, what string, list []release.Missing, lines map[string][]string) {
+func (c *checker) notAllowed(m *generation.Module, o chart.Offline) {
+	add := func(param, what string, list []chart.Missing, lines map[string][]string) {
 		for _, missing := range list {
 			if missing.Near != "" {
 				f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, missing.File), Message: "there is no kind " + missing.Kind, Hint: "did you mean " + missing.Near + "?"}
 				if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-					f.Line = release.LineOf(src, missing.Kind, "kind")
+					f.Line = chart.LineOf(src, missing.Kind, "kind")
 				}
 				c.add(f)
 				continue
@@ -248,7 +248,7 @@ func (c *checker) notAllowed(m *generation.Module, o release.Offline) {
 }
 
 // notRendered says why, as badly as it is: what hooks or users set may be missing only.
-func (c *checker) notRendered(m *generation.Module, o release.Offline, looks bool) {
+func (c *checker) notRendered(m *generation.Module, o chart.Offline, looks bool) {
 	text := o.Err.Error()
 	f := Finding{Severity: Error, Check: "charts", Module: m.Name, Message: text}
 	if at := begins.FindStringSubmatch(text); at != nil {
@@ -263,7 +263,7 @@ func (c *checker) notRendered(m *generation.Module, o release.Offline, looks boo
 	}
 	switch {
 	case o.Broken:
-	case strings.Contains(text, release.NoTemplate):
+	case strings.Contains(text, chart.NoTemplate):
 	case looks:
 		f.Severity, f.Message = Note, "not rendered, it asks the cluster (lookup): "+f.Message
 	case c.hooksSet(m) || len(c.values[m.Name].composer.CheckHelm()) > 0:
@@ -295,7 +295,7 @@ func (c *checker) missingValue(m *generation.Module, text string) string {
 	if near := message.Nearest(path[0], top); near != "" && !slices.Contains(top, path[0]) {
 		return fmt.Sprintf("did you mean .Values.%s? else add %s: to %s/values.yaml", near, path[0], m.Tree.Dir)
 	}
-	return fmt.Sprintf("add %s to %s/values.yaml, or %s", release.InMaps(path), m.Tree.Dir, otherwise)
+	return fmt.Sprintf("add %s to %s/values.yaml, or %s", chart.InMaps(path), m.Tree.Dir, otherwise)
 }
 
 // manifest looks at one document that a template has rendered.
@@ -327,10 +327,10 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 
 // notYAML tells of a template that renders to no YAML: its line, and what it renders to there.
 func (c *checker) notYAML(m *generation.Module, path, doc string, err error) {
-	problem, line := release.Problem(err, doc)
+	problem, line := chart.Problem(err, doc)
 	f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no YAML: " + problem}
 	if src, absent := fs.ReadFile(c.tree.Files, f.File); absent == nil {
-		p := release.PlaceOf(src, doc, line, problem)
+		p := chart.PlaceOf(src, doc, line, problem)
 		f.Line, f.Hint, f.rendered = p.Line, p.Hint, p.Rendered
 	}
 	c.add(f)

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -37,7 +37,7 @@ type Options struct {
 	// nil: the kinds of Kubernetes itself are taken.
 	OpenAPI []byte
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Cache is that of earlier checks of the same tree, which makes this one faster; nil: there were none.
 	Cache *Cache
 }
@@ -168,7 +168,7 @@ type definitions struct {
 
 func (c *checker) definitionsOf(f tree.File) definitions {
 	return c.cache.crds.of(keyOf([]tree.File{f}), func() (definitions, bool) {
-		sums, err := release.CheckCRDs(f)
+		sums, err := chart.CheckCRDs(f)
 		d := definitions{sums: sums, err: err, problems: schemasOf(c.ctx, f), kinds: kindsOf(f.Data)}
 		return d, c.ctx.Err() == nil
 	})

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/definition"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
@@ -45,7 +45,7 @@ func droppedField(s *store.Store, obj map[string]any, warning string) (u unknown
 		return u, false
 	}
 	ref := effect.RefOf(obj)
-	u = unknownField{m[1], cluster.NearField(ref.APIVersion, ref.Kind, m[1])}
+	u = unknownField{m[1], definition.NearField(ref.APIVersion, ref.Kind, m[1])}
 	for _, f := range s.UnknownFields(obj) { // of a kind of the tree
 		if f.Path == u.path {
 			u.near = nearestOf(f)
@@ -117,7 +117,7 @@ func strictFields(obj map[string]any) (unknown []unknownField, wrong error) {
 	}
 	for _, e := range strict {
 		if m := unknownAt.FindStringSubmatch(e.Error()); m != nil {
-			unknown = append(unknown, unknownField{m[1], cluster.NearField(version, kind, m[1])})
+			unknown = append(unknown, unknownField{m[1], definition.NearField(version, kind, m[1])})
 		}
 	}
 	return unknown, nil
@@ -132,9 +132,9 @@ func (c *checker) unknownField(m *generation.Module, path, kind, doc string, u u
 	}
 	if f.File == m.Tree.Dir {
 		f.Severity = Warning
-		_, f.Hint = release.FieldAt(nil, kind, doc, u.path, u.near)
+		_, f.Hint = chart.FieldAt(nil, kind, doc, u.path, u.near)
 	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		f.Line, f.Hint = release.FieldAt(src, kind, doc, u.path, u.near)
+		f.Line, f.Hint = chart.FieldAt(src, kind, doc, u.path, u.near)
 	}
 	c.add(f)
 }
@@ -146,7 +146,7 @@ func (c *checker) wrongField(m *generation.Module, path, kind, at, want string) 
 		Message: fmt.Sprintf("%s: %s must be %s: the API server refuses the release", kind, at, inWords([]string{want})),
 	}
 	if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
-		f.Line = release.LineOf(src, kind, at)
+		f.Line = chart.LineOf(src, kind, at)
 	}
 	switch want {
 	case "string":
@@ -182,7 +182,7 @@ func (c *checker) selects(m *generation.Module, one manifest) {
 			f.Hint = "write one of both, here and below spec.template.metadata.labels"
 		}
 		if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
-			f.Line = release.LineOf(src, kind, "spec.selector.matchLabels", key)
+			f.Line = chart.LineOf(src, kind, "spec.selector.matchLabels", key)
 		}
 		c.add(f)
 	}
@@ -228,7 +228,7 @@ func (c *checker) customFields() {
 		return
 	}
 	definitions := c.allDefinitions()
-	schemas := release.Schemas{}
+	schemas := chart.Schemas{}
 	server := sync.OnceValue(func() *store.Store {
 		s := store.New(store.Options{Builtins: c.cache.builtins(), MakeNamespaces: true})
 		for _, f := range definitions {
@@ -259,14 +259,14 @@ func (c *checker) customFields() {
 			c.unknownField(o.module, o.path, kind, o.doc, unknownField{f.Path, nearestOf(f)})
 		}
 		if found.schema != nil {
-			_, repeated := release.KeyFaults(o.module.Tree.Chart, "/"+o.path, o.object, found.schema)
+			_, repeated := chart.KeyFaults(o.module.Tree.Chart, "/"+o.path, o.object, found.schema)
 			c.faults(o.module, repeated)
 		}
 	}
 }
 
 // faults tells of what the API server cannot be told of the objects of a chart.
-func (c *checker) faults(m *generation.Module, list []release.Fault) {
+func (c *checker) faults(m *generation.Module, list []chart.Fault) {
 	for _, fault := range list {
 		_, path, _ := strings.Cut(fault.Template, "/")
 		f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Line: fault.Line, Message: fault.Text}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -283,7 +283,7 @@ func (c *checker) goneKind(m *generation.Module, path, apiVersion, kind string) 
 	if f.File == m.Tree.Dir {
 		f.Severity = Warning // of somebody else
 	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		f.Line = release.LineOf(src, kind, "apiVersion")
+		f.Line = chart.LineOf(src, kind, "apiVersion")
 	}
 	c.add(f)
 }

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -147,10 +147,10 @@ func (f *fetcher) dependencies(ctx context.Context, m *tree.Module) (Result, err
 		c.dir = m.Dir + "/chart"
 	}
 	for _, file := range m.Chart.Files {
-		c.files = append(c.files, release.File(file))
+		c.files = append(c.files, chart.File(file))
 	}
 	var err error
-	if c.chart, err = release.Load(&release.Chart{Name: m.Chart.Name, Files: c.files}); err != nil {
+	if c.chart, err = chart.Load(&chart.Chart{Name: m.Chart.Name, Files: c.files}); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", c.dir, err)
 	}
 	if len(c.chart.Metadata.Dependencies) == 0 {
@@ -174,7 +174,7 @@ func (f *fetcher) dependencies(ctx context.Context, m *tree.Module) (Result, err
 type target struct {
 	// dir is its path in the tree.
 	dir   string
-	files []release.File
+	files []chart.File
 	chart *helm.Chart
 }
 
@@ -331,7 +331,7 @@ func loadPacked(file string, data []byte) (*helm.Chart, error) {
 	if len(data) > tree.MaxFileBytes {
 		return nil, tooLarge(tree.MaxFileBytes)
 	}
-	parent, err := release.Load(&release.Chart{Name: file, Files: []release.File{
+	parent, err := chart.Load(&chart.Chart{Name: file, Files: []chart.File{
 		{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: any\nversion: 0.1.0\n")},
 		{Path: "charts/" + file, Data: data},
 	}})

@@ -13,8 +13,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 )
@@ -153,11 +153,11 @@ func (f *fetcher) local(c *target, d *helm.Dependency) (*helm.Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Repository, err)
 	}
-	return release.Load(&release.Chart{Name: d.Name, Files: files})
+	return chart.Load(&chart.Chart{Name: d.Name, Files: files})
 }
 
 // chartFiles reads the files of a chart in the folder dir.
-func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
+func chartFiles(fsys fs.FS, dir string) ([]chart.File, error) {
 	text, err := fs.ReadFile(fsys, path.Join(dir, helm.IgnoreFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -166,7 +166,7 @@ func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []release.File
+	var files []chart.File
 	err = fs.WalkDir(fsys, dir, func(p string, entry fs.DirEntry, err error) error {
 		if err != nil || p == dir {
 			return err
@@ -187,7 +187,7 @@ func chartFiles(fsys fs.FS, dir string) ([]release.File, error) {
 		}
 		data, err := fs.ReadFile(fsys, p)
 		data, _ = bounded.Text(data)
-		files = append(files, release.File{Path: name, Data: data})
+		files = append(files, chart.File{Path: name, Data: data})
 		return err
 	})
 	return files, err

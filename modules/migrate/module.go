@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -169,7 +169,7 @@ func (m *module) crd(rel string, f oldFile) {
 		return
 	}
 	n := m.note(f.path)
-	sums, err := release.CheckCRDs(release.File{Path: f.path, Data: f.data})
+	sums, err := chart.CheckCRDs(chart.File{Path: f.path, Data: f.data})
 	switch {
 	case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(base)):
 		n.add(Left, "it is neither YAML nor JSON, and nothing else may be in crds/")

@@ -12,8 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -26,14 +26,14 @@ const renderTime = 20 * time.Second
 // helmStorage is what Helm does with the Secrets that hold its revisions.
 var helmStorage = [...]string{"get", "list", "create", "update", "patch", "delete"}
 
-// chart is what is known of the chart of one module.
-type chart struct {
+// charted is what is known of the chart of one module.
+type charted struct {
 	module    *generation.Module
 	namespace string
 	objects   []object
 	defined   []resource // by templates
 	// written are the objects that templates may render; what the text does not tell is known by its place.
-	written map[release.Written]bool
+	written map[chart.Written]bool
 	err     error
 }
 
@@ -67,7 +67,7 @@ type kindName struct{ apiVersion, kind string }
 // charts needs what releases do: Helm's storage, namespaces, and the objects that the
 // charts render.
 func (b *builder) charts() error {
-	var all []*chart
+	var all []*charted
 	sections, err := b.sections()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (b *builder) charts() error {
 		if m.Tree.Chart == nil {
 			continue
 		}
-		c := &chart{module: m, namespace: b.namespace(m), written: map[release.Written]bool{}}
+		c := &charted{module: m, namespace: b.namespace(m), written: map[chart.Written]bool{}}
 		for _, f := range m.Tree.Chart.Files {
 			if subchartCRD.MatchString(f.Path) { // other values may switch the subchart on
 				b.definition(m, f.Data, false)
@@ -92,7 +92,7 @@ func (b *builder) charts() error {
 	for _, again := range []bool{false, true} {
 		caps := helm.WithKinds(caps, b.kinds.served...)
 		for _, c := range all {
-			if again && !release.AsksCapabilities(c.module.Tree.Chart.Files) {
+			if again && !chart.AsksCapabilities(c.module.Tree.Chart.Files) {
 				continue
 			}
 			views := []map[string]any{values.ModuleView(sections[c.module.Name].Compose(), sections["global"].Compose())}
@@ -155,7 +155,7 @@ func static(file string, data map[string]any) []values.Layer {
 
 // render fills in what the chart renders to, with the values of the tree and with those
 // that hooks find. One that renders with either is known.
-func (b *builder) render(c *chart, caps *helm.Capabilities, views ...map[string]any) {
+func (b *builder) render(c *charted, caps *helm.Capabilities, views ...map[string]any) {
 	var failed []error
 	for _, view := range views {
 		if err := b.renderWith(c, caps, view); err != nil {
@@ -167,7 +167,7 @@ func (b *builder) render(c *chart, caps *helm.Capabilities, views ...map[string]
 	}
 }
 
-func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]any) error {
+func (b *builder) renderWith(c *charted, caps *helm.Capabilities, view map[string]any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
@@ -175,7 +175,7 @@ func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]
 	if err != nil {
 		return err
 	}
-	target := release.Target{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}
+	target := chart.Input{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}
 	o := b.o.Renderer.Offline(ctx, target, caps)
 	for _, f := range o.CRDs { // those of packed subcharts too
 		b.definition(m, f.Data, true)
@@ -208,7 +208,7 @@ func (b *builder) renderWith(c *chart, caps *helm.Capabilities, view map[string]
 }
 
 // parse notes the objects of a document.
-func (c *chart) parse(doc string, k *kinds) error {
+func (c *charted) parse(doc string, k *kinds) error {
 	var whole map[string]any
 	if err := yaml.Unmarshal([]byte(doc), &whole); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (c *chart) parse(doc string, k *kinds) error {
 var subchartCRD = regexp.MustCompile(`^(?:charts/[^/]+/)+crds/.+\.(?:ya?ml|json)$`)
 
 // read notes what templates may render. An object that cannot be told is known once the values of one view render it.
-func (c *chart) read(list []release.Written) {
+func (c *charted) read(list []chart.Written) {
 	for _, w := range list {
 		rendered := w.Rendered
 		w.Rendered = false

@@ -19,7 +19,7 @@ const (
 )
 
 // release needs what Helm does whatever the chart holds.
-func (b *builder) release(c *chart) {
+func (b *builder) release(c *charted) {
 	why := []string{"release of " + c.module.Name}
 	b.add(c.namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
 	if b.made[c.namespace] {
@@ -29,7 +29,7 @@ func (b *builder) release(c *chart) {
 }
 
 // lookups needs what the templates may look up.
-func (b *builder) lookups(c *chart) {
+func (b *builder) lookups(c *charted) {
 	for _, g := range c.module.Decl.Lookup {
 		r := b.resource(g.APIVersion, g.Kind)
 		namespaces := g.Namespaces
@@ -46,7 +46,7 @@ func (b *builder) lookups(c *chart) {
 }
 
 // object needs what Helm does with one object of a chart.
-func (b *builder) object(c *chart, o object, all []*chart) {
+func (b *builder) object(c *charted, o object, all []*charted) {
 	hooks := strings.Split(strings.ReplaceAll(o.Metadata.Annotations[annotationHook], " ", ""), ",")
 	if hooks[0] != "" && !c.module.Decl.Test && !slices.ContainsFunc(hooks, func(h string) bool { return !strings.HasPrefix(h, "test") }) {
 		return // runs with `helm test` only
@@ -68,7 +68,7 @@ func (b *builder) object(c *chart, o object, all []*chart) {
 
 // escalation: the API server lets nobody give rights that he does not have himself, so
 // Starling needs the rights that the roles of charts hold.
-func (b *builder) escalation(c *chart, o object, all []*chart) {
+func (b *builder) escalation(c *charted, o object, all []*charted) {
 	namespace := ""
 	why := []string{o.Kind + " " + o.Metadata.Name + " of " + c.module.Name + ", which gives it"}
 	switch o.Kind {
@@ -99,7 +99,7 @@ func (b *builder) escalation(c *chart, o object, all []*chart) {
 
 // bind needs the right to bind a role that no chart of the tree holds: its rights are
 // not known here.
-func (b *builder) bind(c *chart, o object, all []*chart) {
+func (b *builder) bind(c *charted, o object, all []*charted) {
 	namespace := cmp.Or(o.Metadata.Namespace, c.namespace)
 	for _, other := range all {
 		for _, role := range other.objects {
@@ -132,7 +132,7 @@ func (b *builder) blind(m *generation.Module) bool {
 
 // unrendered tells of objects that templates may render, and were not rendered. Of a chart that does not render, they
 // are what there is to go by.
-func (b *builder) unrendered(c *chart) {
+func (b *builder) unrendered(c *charted) {
 	rendered := map[schema.GroupKind]bool{} // rights are the same for all versions
 	for _, o := range c.objects {
 		rendered[schema.GroupKind{Group: groupOf(o.APIVersion), Kind: o.Kind}] = true

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/modules"
@@ -42,7 +42,7 @@ type Options struct {
 	// for the whole cluster. If not, they are Roles, and the namespaces must be there.
 	MakeNamespaces bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 }
 
 // Result is what one instance needs.

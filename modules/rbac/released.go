@@ -38,7 +38,7 @@ func (b *builder) released() error {
 		}
 		why := []string{"release of " + ref.Module + ", which is in the cluster"}
 		b.lacks(ref.Namespace, Rule{Resource: "secrets", Verbs: helmStorage[:], Why: why})
-		held := &chart{}
+		held := &charted{}
 		for _, doc := range texts.Documents(r.Manifest) {
 			if err := held.parse(doc, b.kinds); err != nil {
 				return err

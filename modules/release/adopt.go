@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	children "github.com/starling-operator/starling/runtime/reconcile"
@@ -31,7 +32,7 @@ type claims struct {
 }
 
 // claim refuses objects of the target that others still have, and notes that it waits for them.
-func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
+func (m *Manager) claim(ctx context.Context, t Target, objects []chart.Object) error {
 	if !t.Adopt {
 		m.claims.Delete(t.Ref())
 		return nil
@@ -39,7 +40,7 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 	objects = m.placed(objects)
 	holders := make([]string, len(objects))
 	err := apply.SideBySide(len(objects), lookBeside, func(i int) (err error) {
-		if !objects[i].hook {
+		if !objects[i].Hook {
 			holders[i], err = m.holder(ctx, t.Ref(), objects[i])
 		}
 		return err
@@ -54,7 +55,7 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 			continue
 		}
 		waits[o.AnyVersion()] = true
-		o.Key = o.ref(t.Namespace)
+		o.Ref = o.In(t.Namespace)
 		waits[o.AnyVersion()] = true
 		if refused == nil {
 			refused = fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", o, holders[i])
@@ -69,15 +70,15 @@ func (m *Manager) claim(ctx context.Context, t Target, objects []object) error {
 }
 
 // holder says who has an object that is there, "" for nobody.
-func (m *Manager) holder(ctx context.Context, ref Ref, o object) (string, error) {
-	mapping, err := m.o.Mapper.RESTMapping(o.gvk().GroupKind(), o.gvk().Version)
+func (m *Manager) holder(ctx context.Context, ref Ref, o chart.Object) (string, error) {
+	mapping, err := m.o.Mapper.RESTMapping(o.GVK().GroupKind(), o.GVK().Version)
 	if meta.IsNoMatchError(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	at := keyOf(mapping, o.ref(ref.Namespace).Namespace, o.Name)
+	at := keyOf(mapping, o.In(ref.Namespace).Namespace, o.Name)
 	live, err := m.meta.Resource(mapping.Resource).Namespace(at.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -144,12 +145,12 @@ func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
 	if err != nil || rel == nil {
 		return err != nil, err
 	}
-	objects, err := objectsOf(rel.Manifest)
+	objects, err := chart.ObjectsOf(rel.Manifest)
 	if err != nil {
 		return true, err
 	}
-	return slices.ContainsFunc(objects, func(o object) bool {
-		is := o.ref(ref.Namespace)
+	return slices.ContainsFunc(objects, func(o chart.Object) bool {
+		is := o.In(ref.Namespace)
 		if key.Namespace == "" {
 			is.Namespace = ""
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -32,12 +33,12 @@ func TestInstalls(t *testing.T) {
 		{"of a test", "apiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {helm.sh/hook: test}}", nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			objects, err := objectsOf(tt.manifest)
+			objects, err := chart.ObjectsOf(tt.manifest)
 			if err != nil {
 				t.Fatal(err)
 			}
 			target := Target{Namespace: "web", Installs: tt.installs}
-			lines, wrong := missingInstalls(target, objects)
+			lines, wrong := chart.MissingInstalls(target.input(), objects)
 			if got := strings.Join(lines, ", "); got != tt.missing || len(wrong) > 0 {
 				t.Errorf("got  %s %v\nwant %s", got, wrong, tt.missing)
 			}
@@ -47,16 +48,16 @@ func TestInstalls(t *testing.T) {
 			}
 		})
 	}
-	node := []object{{Key: Key{APIVersion: "v1", Kind: "Node", Name: "a"}, hook: true, test: true}}
-	if lines, _ := missingInstalls(Target{Namespace: "web", Test: true}, node); len(lines) != 1 {
+	node := []chart.Object{{Ref: Key{APIVersion: "v1", Kind: "Node", Name: "a"}, Hook: true, Test: true}}
+	if lines, _ := chart.MissingInstalls(chart.Input{Namespace: "web", Test: true}, node); len(lines) != 1 {
 		t.Errorf("of a test that runs: %q", lines)
 	}
 	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
-	typo := []object{{Key: Key{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}}
+	typo := []chart.Object{{Ref: Key{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}}
 	if err := m.limit(Target{Namespace: "web"}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {
 		t.Errorf("a kind that is written wrongly: %v", err)
 	}
-	own := []object{{Key: Key{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}}
+	own := []chart.Object{{Ref: Key{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}}
 	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)
 	}
@@ -66,7 +67,7 @@ func TestInstalls(t *testing.T) {
 	if err := m.limit(Target{Namespace: "web"}, own); err == nil || !strings.Contains(err.Error(), "another Starling takes its config from it") {
 		t.Errorf("the ConfigMap of another instance: %v", err)
 	}
-	token, err := objectsOf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: t, annotations: {kubernetes.io/service-account.name: starling}}\n")
+	token, err := chart.ObjectsOf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: t, annotations: {kubernetes.io/service-account.name: starling}}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,100 +1,37 @@
 package release
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/client-go/discovery"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 )
 
 // A chart that asks what the API server serves is rendered again when the answer changes
 // (docs/decisions/0097-charts-that-ask-are-rendered-again.md).
 
-var (
-	// capabilitiesWord is a whole word: allowedCapabilities, which PodSecurityPolicies of many charts have, asks nothing.
-	capabilitiesWord = regexp.MustCompile(`\bCapabilities\b`)
-	formerWord       = []byte("Capabilities")
-	// plainQuestion is a use of .Capabilities that asks one thing: the version, which is an input of all charts, that of
-	// Helm, or whether one name is served.
-	plainQuestion = regexp.MustCompile("\\.Capabilities\\.(?:KubeVersion\\b|HelmVersion\\b|APIVersions\\.Has\\s+(?:\"([^\"\\\\\n]+)\"|`([^`\n]+)`))")
-)
-
-// ask notes what a file asks.
-func (f *facts) ask(file []byte, has map[string]bool) {
-	mentions := len(capabilitiesWord.FindAllIndex(file, -1))
-	f.former = f.former || bytes.Count(file, formerWord) > mentions
-	if mentions == 0 {
-		return
-	}
-	plain := plainQuestion.FindAllSubmatch(file, -1)
-	for _, q := range plain {
-		if name := cmp.Or(string(q[1]), string(q[2])); name != "" {
-			has[name] = true
-		}
-	}
-	f.capabilities, f.all = true, f.all || mentions > len(plain)
-}
-
-// AsksCapabilities says whether a chart may render to something else in another cluster: a file mentions
-// .Capabilities, or is packed.
-func AsksCapabilities(files []File) bool {
-	return slices.ContainsFunc(files, func(f File) bool {
-		return capabilitiesWord.Match(f.Data) || strings.HasSuffix(f.Path, ".tgz")
-	})
-}
-
-// answer is what the chart gets to know of what is served.
-func (f facts) answer(caps *helm.Capabilities) string {
-	if f.all {
-		return strings.Join(caps.APIVersions, "\n")
-	}
-	var out strings.Builder
-	for name := range strings.SplitSeq(f.has, "\n") {
-		out.WriteString(name + " " + strconv.FormatBool(caps.APIVersions.Has(name)) + "\n")
-	}
-	return out.String()
-}
-
-// unanswered says why a chart has no answer: discovery that has failed decides nothing that a chart names. One that asks
-// for all that is served goes on with what was served before, as its own APIService may be what is away.
-func (f facts) unanswered(failed map[string]error) error {
-	for _, of := range slices.Sorted(maps.Keys(failed)) {
-		asks := false
-		for name := range strings.SplitSeq(f.has, "\n") {
-			asks = asks || name == of || strings.HasPrefix(name, of+"/")
-		}
-		if asks {
-			return fmt.Errorf("the chart asks what the cluster serves (.Capabilities), and the API server does not tell of %s, so the release stays as it is: %w", of, failed[of])
-		}
-	}
-	return nil
-}
-
 // question is what a chart has asked, and the answer that its release rests on; "" when there was none.
 type question struct {
-	facts
+	chart.Facts
 	answer string
 }
 
 // ask notes what the chart of a release asks, with the answer of now. The error says why there is none.
-func (m *Manager) ask(ref Ref, f facts) error {
-	if !f.capabilities {
+func (m *Manager) ask(ref Ref, f chart.Facts) error {
+	if !f.Asks {
 		m.questions.Delete(ref)
 		return nil
 	}
@@ -105,17 +42,17 @@ func (m *Manager) ask(ref Ref, f facts) error {
 	return err
 }
 
-func (m *Manager) answer(f facts) (string, error) {
+func (m *Manager) answer(f chart.Facts) (string, error) {
 	caps, err := m.capabilities()
 	if err != nil {
 		return "", err
 	}
 	m.capsMu.Lock()
 	defer m.capsMu.Unlock()
-	if err := f.unanswered(m.failed); err != nil {
+	if err := f.Unanswered(m.failed); err != nil {
 		return "", err
 	}
-	return caps.KubeVersion.Version + "\n" + f.answer(caps), nil
+	return caps.KubeVersion.Version + "\n" + f.Answer(caps), nil
 }
 
 // Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All
@@ -124,8 +61,8 @@ func (m *Manager) Recheck() (modules []string, all bool) {
 	all = true
 	m.questions.Range(func(ref, of any) bool {
 		was := of.(question)
-		now, err := m.answer(was.facts)
-		if all = all && err == nil; err == nil && now != was.answer && m.questions.CompareAndSwap(ref, was, question{was.facts, now}) {
+		now, err := m.answer(was.Facts)
+		if all = all && err == nil; err == nil && now != was.answer && m.questions.CompareAndSwap(ref, was, question{was.Facts, now}) {
 			modules = append(modules, ref.(Ref).Module)
 		}
 		return true
@@ -258,5 +195,5 @@ func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) 
 	case strings.HasPrefix(tag, `"`):
 		return tag, err
 	}
-	return sum(h), err
+	return hex.EncodeToString(h.Sum(nil)), err
 }

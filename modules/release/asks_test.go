@@ -1,7 +1,6 @@
 package release
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,27 +17,9 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
+	"github.com/starling-operator/starling/runtime/effect"
 )
-
-// Discovery that has failed for a group leaves the questions about other groups alone.
-func TestUnanswered(t *testing.T) {
-	failed := map[string]error{"metrics.k8s.io/v1beta1": errors.New("503")}
-	for _, tt := range []struct {
-		facts facts
-		open  bool
-	}{
-		{facts{}, false},
-		{facts{capabilities: true, has: "apps/v1/Deployment\nexample.org/v1"}, false},
-		{facts{capabilities: true, has: "apps/v1/Deployment\nmetrics.k8s.io/v1beta1"}, true},
-		{facts{capabilities: true, has: "metrics.k8s.io/v1beta1/NodeMetrics"}, true},
-		{facts{capabilities: true, has: "metrics.k8s.io/v1beta10/NodeMetrics"}, false},
-		{facts{capabilities: true, all: true}, false},
-	} {
-		if err := tt.facts.unanswered(failed); (err != nil) != tt.open {
-			t.Errorf("%+v: %v", tt.facts, err)
-		}
-	}
-}
 
 // discoveryServer is an API server that answers discovery.
 type discoveryServer struct {
@@ -78,7 +59,7 @@ func (s *discoveryServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		slices.Sort(items)
 		body = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[` + strings.Join(items, ",") + `]}`
 		resp.Header.Set("Content-Type", typ)
-		tag := fmt.Sprintf("%q", textDigest(body))
+		tag := fmt.Sprintf("%q", chart.Digest(body))
 		if resp.Header.Set("ETag", tag); r.Header.Get("If-None-Match") == tag {
 			resp.StatusCode, resp.Status, body = http.StatusNotModified, "304 Not Modified", ""
 		}
@@ -127,8 +108,8 @@ func TestFollow(t *testing.T) {
 		want("nobody asks", time.Hour)
 		wantRequests("nobody asks")
 
-		one := facts{capabilities: true, has: "example.org/v1/Thing"}
-		for module, f := range map[string]facts{"one": one, "all": {capabilities: true, all: true}, "none": {}} {
+		one := chart.Facts{Asks: true, Has: "example.org/v1/Thing"}
+		for module, f := range map[string]chart.Facts{"one": one, "all": {Asks: true, All: true}, "none": {}} {
 			if err := m.ask(Ref{Module: module, Name: module}, f); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +143,7 @@ func TestFollow(t *testing.T) {
 		s.set(func() { s.text = "one" })
 		r := &reconcile{m: m, t: Target{Module: "looks", Name: "looks", Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"a"}}}}}
 		l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: r.t}
-		if _, err := l.find(t.Context(), lookup{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "a"}); err != nil {
+		if _, err := l.find(t.Context(), effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		r.follow(rendering{answers: l.answers}, true)

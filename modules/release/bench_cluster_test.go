@@ -10,6 +10,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 const (
@@ -88,7 +90,7 @@ func (f *fixture) plainHelm(i int, upgrade bool) error {
 		return err
 	}
 	target := f.numbered(i)
-	ch, err := load(target.Chart)
+	ch, err := chart.Installable(target.Chart)
 	if err != nil {
 		return err
 	}

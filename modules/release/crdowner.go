@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -73,9 +74,9 @@ func (m *Manager) stillHas(module, name string) bool {
 		return has || inChart
 	}
 	folder := m.o.Folder(module)
-	return folder != nil && (folder.Err != nil || !asked && folder.Chart != nil || !known && slices.ContainsFunc(folder.CRDs, func(f File) bool {
-		all, err := parseCRDs(f)
-		return err != nil || slices.ContainsFunc(all, func(c crd) bool { return c.object.GetName() == name })
+	return folder != nil && (folder.Err != nil || !asked && folder.Chart != nil || !known && slices.ContainsFunc(folder.CRDs, func(f chart.File) bool {
+		all, err := chart.Definitions(f)
+		return err != nil || slices.ContainsFunc(all, func(c chart.Definition) bool { return c.Object.GetName() == name })
 	}))
 }
 
@@ -83,10 +84,10 @@ func (m *Manager) stillHas(module, name string) bool {
 // there stays, in one module its own crds/ come before those of its chart.
 func (m *Manager) staying(c *crd, by definer) string {
 	module := moduleOf(c.of.whose)
-	if by.module != "" && by.sum != sumText(c.sum) {
+	if by.module != "" && by.sum != sumText(c.Sum) {
 		return by.name
 	}
-	if own, ok := m.crds.of(module, c.object.GetName()); ok && c.of.whose != module && own.left == nil && own.sum != c.sum {
+	if own, ok := m.crds.of(module, c.Object.GetName()); ok && c.of.whose != module && own.left == nil && own.sum != c.Sum {
 		return "the crds/ of module " + module
 	}
 	return ""
@@ -154,5 +155,5 @@ func (m *Manager) notReplaced(c *crd, by definer) error {
 	if c.of.Adopt {
 		do = "leave out one of the two, or remove that one first"
 	}
-	return fmt.Errorf("CustomResourceDefinition %s is there, differs, and belongs to %s: %s", c.object.GetName(), by.name, do)
+	return fmt.Errorf("CustomResourceDefinition %s is there, differs, and belongs to %s: %s", c.Object.GetName(), by.name, do)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -27,9 +28,9 @@ func thing(fields ...string) string {
 
 func (w *driftWorld) bring(m *Manager, module string, adopt bool, definitions ...string) error {
 	w.t.Helper()
-	var files []File
+	var files []chart.File
 	for i, d := range definitions {
-		files = append(files, File{Path: fmt.Sprintf("crds/%d.yaml", i), Data: []byte(d)})
+		files = append(files, chart.File{Path: fmt.Sprintf("crds/%d.yaml", i), Data: []byte(d)})
 	}
 	_, err := m.ApplyCRDs(w.t.Context(), Ref{Module: module, Name: module}, CRDOptions{Adopt: adopt}, files)
 	return err
@@ -49,11 +50,11 @@ func (w *driftWorld) fields() string {
 
 func (w *driftWorld) define(manager, text string, annotations map[string]string, apply bool) {
 	w.t.Helper()
-	found, err := parseCRDs(File{Data: []byte(text)})
+	found, err := chart.Definitions(chart.File{Data: []byte(text)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	object := found[0].object
+	object := found[0].Object
 	object.SetAnnotations(annotations)
 	crds := w.client.Resource(crdResource())
 	if apply {
@@ -176,11 +177,11 @@ func TestADefinitionOfOthersStays(t *testing.T) {
 
 func (w *driftWorld) patchVersions(manager, text string) {
 	w.t.Helper()
-	found, err := parseCRDs(File{Data: []byte(text)})
+	found, err := chart.Definitions(chart.File{Data: []byte(text)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	spec, _, _ := unstructured.NestedMap(found[0].object.Object, "spec")
+	spec, _, _ := unstructured.NestedMap(found[0].Object.Object, "spec")
 	data, err := (&unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{"versions": spec["versions"]}}}).MarshalJSON()
 	if err != nil {
 		w.t.Fatal(err)

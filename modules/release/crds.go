@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -63,23 +63,19 @@ func moduleOf(whose string) string { module, _, _ := strings.Cut(whose, "/"); re
 
 // crd is one definition of a file.
 type crd struct {
-	object *unstructured.Unstructured
-	file   string
-	group  string
-	kind   string
-	// versions that are served.
-	versions []string
-	sum      [sha256.Size]byte
-	of       crdOwner
+	chart.Definition
+	of crdOwner
 }
 
-// ApplyCRDs applies the CustomResourceDefinitions in files, which are all of the crds/ of the module of a release,
-// updates included, and returns when they are served. Files are YAML, several documents are fine; anything but a
-// CustomResourceDefinition (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
-// has applied, and nobody has removed or changed since, is not written again; changed says that something was written.
-// A definition of others that differs is an error; with Adopt it is taken over if its owner is gone. So is an update
-// that its objects do not survive, without Force. Definitions are never deleted.
-func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []File) (changed bool, err error) {
+// ApplyCRDs applies the CustomResourceDefinitions in files, which are all of the crds/ of the
+// module of a release, updates included, and returns when they are served. Files are YAML,
+// several documents are fine; anything but a CustomResourceDefinition
+// (apiextensions.k8s.io/v1) is an error, and then nothing is applied. A CRD that this process
+// has applied, and nobody has removed or changed since, is not written again; changed says that
+// something was written. A definition of others that differs is an error; with
+// Adopt it is taken over if its owner is gone. So is an update that its objects do not survive, without Force.
+// Definitions are never deleted.
+func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []chart.File) (changed bool, err error) {
 	ctx, leave, err := m.enter(ctx, 0)
 	if err != nil {
 		return false, err
@@ -105,20 +101,20 @@ func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
 	return err
 }
 
-// applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one name the first counts.
-func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []File) (changed bool, err error) {
+// applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one
+// name the first counts.
+func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []chart.File) (changed bool, err error) {
 	var all []*crd
 	seen := map[string]bool{}
 	for _, f := range files {
-		found, err := parseCRDs(f)
+		found, err := chart.Definitions(f)
 		if err != nil {
 			return false, err
 		}
-		for _, c := range found {
-			if name := c.object.GetName(); !seen[name] {
+		for _, d := range found {
+			if name := d.Object.GetName(); !seen[name] {
 				seen[name] = true
-				c.of = of
-				all = append(all, &c)
+				all = append(all, &crd{d, of})
 			}
 		}
 	}
@@ -170,13 +166,13 @@ type dueCRD struct {
 
 // lookAtCRD says whether a definition has to be brought: it is neither as in the file nor left to somebody else.
 func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
-	name, whose := c.object.GetName(), c.of.whose
+	name, whose := c.Object.GetName(), c.of.whose
 	live, err := m.meta.Resource(crdResource()).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return &dueCRD{crd: c}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, chart.Tidy(err.Error()))
 	}
 	before, ok := m.crds.of(whose, name)
 	by := m.definedBy(live, moduleOf(whose))
@@ -184,24 +180,24 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 		return nil, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
 	}
 	if to := m.staying(c, by); to != "" {
-		m.crds.set(whose, name, appliedCRD{sum: c.sum, left: c, leftTo: to})
-		if before.left == nil || before.sum != c.sum {
+		m.crds.set(whose, name, appliedCRD{sum: c.Sum, left: c, leftTo: to})
+		if before.left == nil || before.sum != c.Sum {
 			m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).Msg(leftText(name, to))
 		}
 		return nil, nil
 	}
-	if ok && before.left == nil && before.sum == c.sum && live.UID == before.uid && live.Generation == before.generation {
+	if ok && before.left == nil && before.sum == c.Sum && live.UID == before.uid && live.Generation == before.generation {
 		return nil, nil
 	}
 	_, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " ")
-	if by == (definer{}) && sum != "" && sum != sumText(c.sum) {
+	if by == (definer{}) && sum != "" && sum != sumText(c.Sum) {
 		if until := m.older(); until != "" {
 			m.o.Log.Info().Str("module", moduleOf(whose)).Str("crd", name).Msg("a definition of a newer module tree stays as it is until " + until)
 			return nil, nil
 		}
 	}
 	written := by == (definer{}) || c.of.Adopt
-	if written && (sum != sumText(c.sum) || !specFields(live).version) { // else its versions are those of the file
+	if written && (sum != sumText(c.Sum) || !specFields(live).version) { // else its versions are those of the file
 		if err := m.keepsObjects(ctx, c); err != nil {
 			return nil, err
 		}
@@ -215,11 +211,11 @@ func (m *Manager) bringCRD(ctx context.Context, d dueCRD) (wrote bool, err error
 	if err != nil {
 		return wrote, err
 	}
-	a := appliedCRD{sum: d.sum, uid: next.GetUID(), generation: next.GetGeneration()}
+	a := appliedCRD{sum: d.Sum, uid: next.GetUID(), generation: next.GetGeneration()}
 	if !wrote {
 		a.generation = d.live.Generation // next may be what would be there
 	}
-	m.crds.set(d.of.whose, d.object.GetName(), a)
+	m.crds.set(d.of.whose, d.Object.GetName(), a)
 	return wrote, nil
 }
 
@@ -231,10 +227,11 @@ func crdResource() schema.GroupVersionResource {
 func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Unstructured, wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
-	c, by, name := d.crd, d.by, d.object.GetName()
+	c, by, name := d.crd, d.by, d.Object.GetName()
 	if m.o.Converts != nil && m.o.Converts(name) {
-		// The controller that converts its objects sets this; a value of ours would undo that at each start.
-		unstructured.RemoveNestedField(c.object.Object, "spec", "conversion")
+		// The controller that converts its objects sets this; a value of ours would undo that at
+		// each start.
+		unstructured.RemoveNestedField(c.Object.Object, "spec", "conversion")
 	}
 	client := m.dynamic.Resource(crdResource())
 	options := metav1.PatchOptions{FieldManager: fieldManager}
@@ -244,7 +241,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	case d.live == nil: // without force, for somebody may make it now
 	case mine:
 		options.Force = &force
-	case by.instance != "" && by.sum == sumText(c.sum): // what is there is this one
+	case by.instance != "" && by.sum == sumText(c.Sum): // what is there is this one
 		wrote = false
 	case c.of.Adopt && !m.definerIsThere(ctx, by, c.of.release):
 		options.Force = &force
@@ -254,9 +251,9 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	default: // nothing is written: the same fields need no other owner
 		options.DryRun, wrote = []string{metav1.DryRunAll}, false
 	}
-	object := c.object.DeepCopy()
+	object := c.Object.DeepCopy()
 	if wrote {
-		mark := m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.sum)
+		mark := m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.Sum)
 		object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{effect.DefinedByAnnotation: mark}))
 	}
 	data, err := object.MarshalJSON()
@@ -272,7 +269,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	case apierrors.IsConflict(err) && options.DryRun != nil:
 		return nil, false, m.notReplaced(c, by)
 	case err != nil:
-		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, tidy(err.Error()))
+		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, chart.Tidy(err.Error()))
 	}
 	if err := established(ctx, client, next); err != nil {
 		return nil, wrote, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
@@ -285,7 +282,7 @@ func established(ctx context.Context, client dynamic.ResourceInterface, live *un
 	for {
 		var typed apiextensionsv1.CustomResourceDefinition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
-			return fmt.Errorf("what the API server holds cannot be read: %s", tidy(err.Error()))
+			return fmt.Errorf("what the API server holds cannot be read: %s", chart.Tidy(err.Error()))
 		}
 		for _, c := range typed.Status.Conditions {
 			switch {
@@ -300,7 +297,7 @@ func established(ctx context.Context, client dynamic.ResourceInterface, live *un
 		}
 		next, err := client.Get(ctx, live.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("not established: %s", tidy(err.Error()))
+			return fmt.Errorf("not established: %s", chart.Tidy(err.Error()))
 		}
 		live = next
 	}
@@ -313,10 +310,10 @@ func (m *Manager) served(ctx context.Context, c *crd) error {
 	defer m.crds.serving.Unlock()
 	for looks := 1; ; looks++ {
 		missing := ""
-		for _, version := range c.versions {
-			_, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, version)
+		for _, version := range c.Versions {
+			_, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.Group, Kind: c.Kind}, version)
 			if err != nil && !meta.IsNoMatchError(err) {
-				return fmt.Errorf("asking whether %s is served: %w", c.kind, err)
+				return fmt.Errorf("asking whether %s is served: %w", c.Kind, err)
 			}
 			if err != nil {
 				missing = version
@@ -326,11 +323,22 @@ func (m *Manager) served(ctx context.Context, c *crd) error {
 			return nil
 		}
 		m.ResetDiscovery()
-		if _, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.group, Kind: c.kind}, missing); err == nil {
+		if _, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.Group, Kind: c.Kind}, missing); err == nil {
 			continue
 		}
 		if err := pause(ctx, crdLooks.Delay(looks, 0)); err != nil {
-			return fmt.Errorf("%s of %s/%s is not served: %w", c.kind, c.group, missing, err)
+			return fmt.Errorf("%s of %s/%s is not served: %w", c.Kind, c.Group, missing, err)
 		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -26,7 +27,7 @@ func TestCRDs(t *testing.T) {
 	f := setup(t)
 	group := f.ns + ".example"
 	text := strings.ReplaceAll(thingCRD, "GROUP", group)
-	files := []File{{Path: "crds/thing.yaml", Data: []byte(text)}}
+	files := []chart.File{{Path: "crds/thing.yaml", Data: []byte(text)}}
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	t.Cleanup(func() {
 		_ = f.dynamic.Resource(crds).Delete(context.Background(), "things."+group, metav1.DeleteOptions{})
@@ -34,7 +35,7 @@ func TestCRDs(t *testing.T) {
 	thing := f.target(nil, "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: a}\n")
 	f.refused(thing, "does not serve kind Thing of "+group+"/v1")
 
-	if _, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, append(files, File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
+	if _, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{}, append(files, chart.File{Path: "crds/b.yaml", Data: []byte("kind: ConfigMap")})); err == nil {
 		t.Error("a ConfigMap among the definitions was taken")
 	}
 	if _, err := f.dynamic.Resource(crds).Get(t.Context(), "things."+group, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -159,7 +160,7 @@ func TestADefinitionKeepsItsObjectsReal(t *testing.T) {
 		_ = crds.Delete(context.Background(), "dials."+group, metav1.DeleteOptions{})
 	})
 	bring := func(force bool, text string) error {
-		_, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: force}, []File{{Path: "crds/dials.yaml", Data: []byte(strings.ReplaceAll(text, "safe.example", group))}})
+		_, err := f.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: force}, []chart.File{{Path: "crds/dials.yaml", Data: []byte(strings.ReplaceAll(text, "safe.example", group))}})
 		return err
 	}
 	const sized, unnamed = "{type: object, properties: {size: {type: integer}, name: {type: string}}}", "{type: object, properties: {size: {type: integer}}}"
@@ -244,7 +245,7 @@ func TestCRDsThatWereRemoved(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	group := f.ns + ".example"
-	files := []File{{Path: "crds/thing.yaml", Data: []byte(strings.ReplaceAll(thingCRD, "GROUP", group))}}
+	files := []chart.File{{Path: "crds/thing.yaml", Data: []byte(strings.ReplaceAll(thingCRD, "GROUP", group))}}
 	crds := f.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	name := "things." + group
 	t.Cleanup(func() { _ = crds.Delete(context.Background(), name, metav1.DeleteOptions{}) })

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -13,9 +14,9 @@ import (
 // names of the modules, after a start, too; the other module is told.
 func TestAnInstalledDefinitionStays(t *testing.T) {
 	const z, a = "zone", "attic"
-	files := func(texts ...string) (out []File) {
+	files := func(texts ...string) (out []chart.File) {
 		for _, text := range texts {
-			out = append(out, File{Path: "crds/a.yaml", Data: []byte(text)})
+			out = append(out, chart.File{Path: "crds/a.yaml", Data: []byte(text)})
 		}
 		return out
 	}
@@ -108,7 +109,7 @@ func TestOwnDefinitionsComeBeforeThoseOfTheChart(t *testing.T) {
 	w, f := newSimulatedDrift(t)
 	bring := func(whose, text string) {
 		t.Helper()
-		if _, err := w.applyCRDs(t.Context(), crdOwner{whose: whose, release: Ref{Module: "web", Name: "web"}}, []File{{Path: "crds/a.yaml", Data: []byte(text)}}); err != nil {
+		if _, err := w.applyCRDs(t.Context(), crdOwner{whose: whose, release: Ref{Module: "web", Name: "web"}}, []chart.File{{Path: "crds/a.yaml", Data: []byte(text)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

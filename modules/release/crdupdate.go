@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/definition"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // The API server takes a definition that objects which are there do not pass: they lose fields, or can be written no
@@ -45,17 +47,17 @@ func (m *Manager) keepsObjects(ctx context.Context, c *crd) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
-	name := fmt.Sprintf("%s: CustomResourceDefinition %s", c.file, c.object.GetName())
-	live, err := m.dynamic.Resource(crdResource()).Get(ctx, c.object.GetName(), metav1.GetOptions{})
+	name := fmt.Sprintf("%s: CustomResourceDefinition %s", c.File, c.Object.GetName())
+	live, err := m.dynamic.Resource(crdResource()).Get(ctx, c.Object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: what is there cannot be read: %s", name, tidy(err.Error()))
+		return fmt.Errorf("%s: what is there cannot be read: %s", name, chart.Tidy(err.Error()))
 	}
 	u := crdUpdate{m: m, name: name, before: &apiextensionsv1.CustomResourceDefinition{}, after: &apiextensionsv1.CustomResourceDefinition{}}
 	read := runtime.DefaultUnstructuredConverter.FromUnstructured
-	if read(live.Object, u.before) != nil || read(c.object.Object, u.after) != nil {
+	if read(live.Object, u.before) != nil || read(c.Object.Object, u.after) != nil {
 		return nil // the API server says why
 	}
 	conversion := u.after.Spec.Conversion
@@ -75,12 +77,12 @@ func (m *Manager) keepTheirObjects(ctx context.Context, t Target, r rendering) e
 		docs, _ := bounded.YAMLDocuments([]byte(r.files[path])) // Helm says what is wrong with others
 		for _, doc := range docs {
 			data, _ := yaml.YAMLToJSON(doc)
-			c, err := parseCRD(data)
+			d, err := chart.DefinitionOf(data)
 			if err != nil {
 				continue
 			}
-			c.file, c.of.Force = path, t.ForceCRDs
-			if err := m.keepsObjects(ctx, &c); err != nil {
+			d.File = path
+			if err := m.keepsObjects(ctx, &crd{d, crdOwner{CRDOptions: CRDOptions{Force: t.ForceCRDs}}}); err != nil {
 				return err
 			}
 		}
@@ -194,7 +196,7 @@ func (n *narrowing) problem(obj map[string]any) string {
 	dropped, err := n.after.Decode(obj, false)
 	switch {
 	case err != nil:
-		return "refuses objects (" + tidy(err.Error()) + ")"
+		return "refuses objects (" + chart.Tidy(err.Error()) + ")"
 	case len(dropped) > 0:
 		return "drops " + strings.TrimSuffix(strings.TrimPrefix(dropped[0], `unknown field "`), `"`)
 	}
@@ -205,7 +207,7 @@ func (n *narrowing) problem(obj map[string]any) string {
 	already := n.before.Validate(before, nil, false)
 	for _, e := range wrong {
 		if !slices.ContainsFunc(already, func(o *field.Error) bool { return o.Field == e.Field && o.Type == e.Type }) {
-			return fmt.Sprintf("refuses %s (%s)", strings.TrimPrefix(e.Field, "<nil>."), cmp.Or(line(strings.TrimPrefix(e.Detail, e.Field+" in body ")), strings.ToLower(e.Type.String())))
+			return fmt.Sprintf("refuses %s (%s)", strings.TrimPrefix(e.Field, "<nil>."), cmp.Or(message.Cut(message.Line(strings.TrimPrefix(e.Detail, e.Field+" in body ")), 300), strings.ToLower(e.Type.String())))
 		}
 	}
 	return ""
@@ -229,7 +231,7 @@ func (u *crdUpdate) look(ctx context.Context, version string, problem func(map[s
 			return out, context.Cause(ctx)
 		}
 		if err != nil {
-			return out, errors.New(tidy(err.Error()))
+			return out, errors.New(chart.Tidy(err.Error()))
 		}
 		for _, o := range page.Items {
 			out.all++

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // dials is a definition with these versions, "v1: {…schema of spec…}"; the first one is stored, one with a dash before
@@ -115,7 +116,7 @@ func TestADefinitionKeepsItsObjects(t *testing.T) {
 			})
 			old, edited, _ := strings.Cut(tt.edit, "/")
 			after := strings.Replace(tt.after, old, edited, 1)
-			_, err := w.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: tt.force}, []File{{Path: "crds/first.yaml", Data: []byte(other)}, {Path: "crds/0.yaml", Data: []byte(after)}})
+			_, err := w.ApplyCRDs(t.Context(), Ref{Module: "web", Name: "web"}, CRDOptions{Force: tt.force}, []chart.File{{Path: "crds/first.yaml", Data: []byte(other)}, {Path: "crds/0.yaml", Data: []byte(after)}})
 			switch {
 			case tt.want == "" && err != nil:
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -112,7 +113,7 @@ func (w want) inputsLabel() string {
 	if w.Lookups == "" {
 		return w.Inputs
 	}
-	return (inputsLookup + "." + textDigest(w.Inputs+w.Lookups))[:digestLength]
+	return (inputsLookup + "." + chart.Digest(w.Inputs+w.Lookups))[:chart.DigestLength]
 }
 
 // number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision:

@@ -7,6 +7,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -29,7 +30,7 @@ func TestDecide(t *testing.T) {
 		return w
 	}
 	lookedUp, lookedElse := after("m", true).inputsLabel(), inputsLookup+".x"
-	if errs := validation.IsValidLabelValue(lookedUp); len(errs) > 0 || len(lookedUp) != digestLength {
+	if errs := validation.IsValidLabelValue(lookedUp); len(errs) > 0 || len(lookedUp) != chart.DigestLength {
 		t.Errorf("%q cannot be a label: %v", lookedUp, errs)
 	}
 	asBefore := after("n", true)

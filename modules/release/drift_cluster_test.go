@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // newRealDrift is a driftWorld on the real API server.
@@ -124,7 +126,7 @@ func TestNoRepairDuringAnUpgradeByHand(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	ch, err := load(target.Chart)
+	ch, err := chart.Installable(target.Chart)
 	if err != nil {
 		t.Fatal(err)
 	}

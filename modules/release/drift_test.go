@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -247,7 +248,7 @@ func TestErrorsOfRepairsShowNoSecret(t *testing.T) {
 	(&others{w, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}).merge(`{"data":{"k":"eA=="}}`)
 	server := f.server
 	for before := range 20 {
-		f.server = refusing{server, strings.Repeat("x", maxError-before) + "hunter2-and-more and others-know-this"}
+		f.server = refusing{server, strings.Repeat("x", chart.MaxError-before) + "hunter2-and-more and others-know-this"}
 		_, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Secrets: func() []string { return []string{"others-know-this"} }})
 		if err == nil || strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "others-know") || !strings.Contains(err.Error(), "Secret web") {
 			t.Errorf("%v", err)

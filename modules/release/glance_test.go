@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/cluster"
 	simrest "github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -85,7 +86,7 @@ func (f *manyFixture) target(i int, value string, namespaces ...string) Target {
 	name := fmt.Sprintf("m%02d", i)
 	return Target{
 		Module: name, Name: name, Namespace: namespaces[i%len(namespaces)], Values: map[string]any{"n": value},
-		Chart: &Chart{Name: name, Digest: name, Files: []File{
+		Chart: &chart.Chart{Name: name, Digest: name, Files: []chart.File{
 			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 			{Path: "templates/all.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {n: \"{{ .Values.n }}\"}\n")},
 		}},

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // kindMissing says that a release holds an object of a kind that the cluster does not serve.
 type kindMissing struct {
-	object
+	chart.Object
 	m *Manager
 }
 

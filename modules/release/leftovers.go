@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 )
 
@@ -22,7 +23,7 @@ import (
 
 // left reads the leftovers that are recorded and, when the last revision is not deployed,
 // adds what the revisions since the last good one hold.
-func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, error) {
+func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]chart.Object, error) {
 	rec, err := m.records.get(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -46,14 +47,14 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision cannot be read: objects that only it holds are not found again")
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("reading revision %d: %s", r.Number, tidy(err.Error()))
+			return nil, fmt.Errorf("reading revision %d: %s", r.Number, chart.Tidy(err.Error()))
 		}
-		found, err := objectsOf(rel.Manifest)
+		found, err := chart.ObjectsOf(rel.Manifest)
 		if err != nil {
 			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("the manifest of a revision cannot be read: objects that only it holds are not found again")
 			continue
 		}
-		left = merge(ref.Namespace, left, found)
+		left = chart.Merge(ref.Namespace, left, found)
 		if r.Status == helm.StatusDeployed || r.Status == helm.StatusSuperseded {
 			break // what came before it was dealt with when it was made
 		}
@@ -62,7 +63,7 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]object, e
 }
 
 // placed leaves out the namespaces of objects that have none, whatever a chart says: they tell no objects apart.
-func (m *Manager) placed(list []object) []object {
+func (m *Manager) placed(list []chart.Object) []chart.Object {
 	list = slices.Clone(list)
 	for i, o := range list {
 		if o.Namespace != "" && m.clusterWide(o) {
@@ -88,11 +89,11 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 		}
 		if failed[i] != nil {
 			stays.Store(true)
-			return fmt.Errorf("%s: %s", rec.Left[i], tidy(failed[i].Error()))
+			return fmt.Errorf("%s: %s", rec.Left[i], chart.Tidy(failed[i].Error()))
 		}
 		return nil
 	})
-	var still []object
+	var still []chart.Object
 	for i, o := range rec.Left {
 		if failed[i] != nil {
 			still = append(still, o)
@@ -116,8 +117,8 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 }
 
 // remove deletes one object, if it is there and belongs to the release.
-func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
-	mapping, _, err := m.mapping(o.gvk())
+func (m *Manager) remove(ctx context.Context, ref Ref, o chart.Object) error {
+	mapping, _, err := m.mapping(o.GVK())
 	if meta.IsNoMatchError(err) {
 		return m.unserved(ctx, o)
 	}
@@ -128,9 +129,10 @@ func (m *Manager) remove(ctx context.Context, ref Ref, o object) error {
 	return err
 }
 
-// unserved says nothing when the API server itself does not know the kind of o any more: its objects are gone with it.
-// That discovery does not list it is not enough, for the server behind an APIService may be down.
-func (m *Manager) unserved(ctx context.Context, o object) error {
+// unserved says nothing when the API server itself does not know the kind of o any more:
+// its objects are gone with it. That discovery does not list it is not enough, for the
+// server behind an APIService may be down.
+func (m *Manager) unserved(ctx context.Context, o chart.Object) error {
 	path := "/api/" + o.APIVersion
 	if strings.Contains(o.APIVersion, "/") {
 		path = "/apis/" + o.APIVersion

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -329,7 +330,7 @@ func (l *life) ended(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := tidy(l.mask.Text(err.Error())) // masked before it is cut: a part of a secret is not known
+	text := chart.Tidy(l.mask.Text(err.Error())) // masked before it is cut: a part of a secret is not known
 	if l.ctx.Err() == nil {
 		if _, missing := errors.AsType[*kindMissing](err); missing {
 			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsKind}

@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // A chart that looks things up is rendered again when the answers change, where the same answers give the same
@@ -18,7 +20,7 @@ import (
 type followed struct {
 	// target says what it may look up.
 	target  Target
-	answers map[lookup]found
+	answers map[effect.Ref]found
 }
 
 // mostFollowed is how many objects a lookup may have found that is made again.
@@ -27,7 +29,7 @@ const mostFollowed = 100
 // follow notes the lookups of a render, which [Manager.Follow] makes again. same: it gave the expected manifest.
 func (r *reconcile) follow(of rendering, same bool) {
 	answers := maps.Clone(of.answers)
-	maps.DeleteFunc(answers, func(_ lookup, f found) bool { return f.objects > mostFollowed })
+	maps.DeleteFunc(answers, func(_ effect.Ref, f found) bool { return f.objects > mostFollowed })
 	if !same || len(answers) == 0 {
 		r.m.followed.Delete(r.t.Ref())
 		return
@@ -65,9 +67,9 @@ func (m *Manager) RecheckLookups(ctx context.Context) (modules []string) {
 	return modules
 }
 
-func (m *Manager) lookUpAgain(ctx context.Context, f *followed) (now map[lookup]found, known bool) {
+func (m *Manager) lookUpAgain(ctx context.Context, f *followed) (now map[effect.Ref]found, known bool) {
 	l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: f.target, instance: m.instance()}
-	for _, of := range slices.SortedFunc(maps.Keys(f.answers), lookup.Compare) {
+	for _, of := range slices.SortedFunc(maps.Keys(f.answers), effect.Ref.Compare) {
 		if _, err := l.find(ctx, of); err != nil && !apierrors.IsNotFound(err) {
 			return nil, false
 		}

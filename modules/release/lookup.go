@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,47 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// lookup is one lookup of a chart; a list without a Name.
-type lookup = effect.Ref
-
-// answer is what it finds.
-type answer struct {
-	// Object is plain data as JSON, see packPlain.
-	Object []byte
-	// Missing: there is none. Err is why nobody knows.
-	Missing bool
-	Err     string
-}
-
-// answerTo answers a lookup of another process.
-func answerTo(l lookup, find helm.Lookup) answer {
-	content, err := find(l.APIVersion, l.Kind, l.Namespace, l.Name)
-	if apierrors.IsNotFound(err) {
-		return answer{Missing: true}
-	}
-	var data []byte
-	if err == nil {
-		data, err = packPlain(content)
-	}
-	if err != nil {
-		return answer{Err: err.Error()}
-	}
-	return answer{Object: data}
-}
-
 // in answers the lookups of templates until ctx ends.
 func (l *lookups) in(ctx context.Context) helm.Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		return l.find(ctx, lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+		return l.find(ctx, effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
 	}
 }
 
 // find reads what a template looks up, within what the module names.
-func (l *lookups) find(ctx context.Context, of lookup) (map[string]any, error) {
+func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, error) {
 	gv, err := schema.ParseGroupVersion(of.APIVersion)
 	if err != nil {
 		return nil, errors.New("lookup: apiVersion " + of.APIVersion + " is not group/version")
@@ -113,8 +85,8 @@ type found struct {
 
 // answered notes the objects that a lookup has found. The writers of their fields, and the version, are no part of the
 // answer. All else is, the uid too: nobody can guess it, and so nothing that a Secret holds.
-func (l *lookups) answered(of lookup, objects ...unstructured.Unstructured) {
-	h := sha256.New()
+func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
+	var texts []string
 	for _, u := range objects {
 		plain := maps.Clone(u.Object)
 		if meta, is := plain["metadata"].(map[string]any); is {
@@ -124,14 +96,14 @@ func (l *lookups) answered(of lookup, objects ...unstructured.Unstructured) {
 			plain["metadata"] = meta
 		}
 		text, _ := json.Marshal(plain) // it has come as JSON
-		part(h, string(text))
+		texts = append(texts, string(text))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answers == nil {
-		l.answers = map[lookup]found{}
+		l.answers = map[effect.Ref]found{}
 	}
-	l.answers[of] = found{sum(h), len(objects)}
+	l.answers[of] = found{chart.Digest(texts...), len(objects)}
 	for _, u := range objects {
 		if of.APIVersion == "v1" && of.Kind == "Secret" { // what it holds is shown to nobody
 			l.seen = append(l.seen, map[string]any{"kind": "Secret", "data": u.Object["data"]})
@@ -152,7 +124,7 @@ func (l *lookups) digest() string {
 		lines = append(lines, string(text))
 	}
 	slices.Sort(lines)
-	return textDigest(strings.Join(lines, "\n"))
+	return chart.Digest(strings.Join(lines, "\n"))
 }
 
 // asBefore says whether a release that an earlier version has made, which kept no digest of what was looked up, has
@@ -169,11 +141,11 @@ func (r *reconcile) asBefore() (bool, error) {
 	}
 	then := r.t
 	then.Values = last.Config
-	values, err := json.Marshal(then.read())
+	values, err := json.Marshal(then.input().Read())
 	if err != nil {
 		return false, err
 	}
-	if is, err := json.Marshal(r.t.read()); err != nil || string(is) != string(values) {
+	if is, err := json.Marshal(r.t.input().Read()); err != nil || string(is) != string(values) {
 		return false, err
 	}
 	caps, err := r.m.capabilities()

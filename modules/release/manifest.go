@@ -2,18 +2,14 @@ package release
 
 import (
 	"cmp"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 	plain "github.com/starling-operator/starling/runtime/object"
@@ -30,14 +26,14 @@ type stored struct {
 
 // String is "Deployment web in namespace apps", for people.
 func (s stored) String() string {
-	return object{Key: s.key}.String()
+	return chart.Object{Ref: s.key}.String()
 }
 
 // storedObjects reads the objects of the manifest of a release, in Helm's order. Those of kinds
 // that the API server does not serve are named apart.
-func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserved []object, err error) {
+func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserved []chart.Object, err error) {
 	for _, doc := range plain.Documents(manifest) {
-		objects, err := decodeDocument(doc + "\n") // a text at its end had one
+		objects, err := chart.Decode(doc + "\n") // a text at its end had one
 		if err != nil {
 			return nil, nil, fmt.Errorf("the stored manifest cannot be read: %w", err)
 		}
@@ -45,7 +41,7 @@ func (m *Manager) storedObjects(ref Ref, manifest string) (list []stored, unserv
 			gvk := u.GroupVersionKind()
 			mapping, moved, err := m.mapping(gvk)
 			if meta.IsNoMatchError(err) {
-				unserved = append(unserved, object{Key: effect.RefOf(u.Object)})
+				unserved = append(unserved, chart.Object{Ref: effect.RefOf(u.Object)})
 				continue
 			}
 			if err != nil {
@@ -76,7 +72,7 @@ func (l *life) served(manifest string) ([]stored, error) {
 		list, unserved, err := l.m.storedObjects(l.ref, manifest)
 		for _, s := range list {
 			if s.moved {
-				unserved = append(unserved, object{Key: effect.RefOf(s.obj.Object)})
+				unserved = append(unserved, chart.Object{Ref: effect.RefOf(s.obj.Object)})
 			}
 		}
 		if err != nil || len(unserved) == 0 {
@@ -89,58 +85,9 @@ func (l *life) served(manifest string) ([]stored, error) {
 	}
 }
 
-// decodeDocument reads the objects of one document, those of lists too.
-func decodeDocument(doc string) (out []*unstructured.Unstructured, err error) {
-	text, err := yaml.YAMLToJSON([]byte(doc))
-	if err != nil {
-		return nil, err
-	}
-	var decoded map[string]any
-	if err := json.Unmarshal(text, &decoded); err != nil {
-		return nil, err
-	}
-	objects, err := plain.Objects(decoded)
-	for _, one := range objects {
-		u := &unstructured.Unstructured{Object: one}
-		if out = append(out, u); u.GetKind() == "" {
-			err = cmp.Or(err, errors.New("an object has no kind"))
-		}
-	}
-	return out, err
-}
-
-// Applied is an object as it is applied: each key of a list once, and what a Secret has in stringData as data, as
-// the API server stores it. Values that are no texts stay in stringData, so that the API server refuses them. obj is
-// left as it is.
-func Applied(obj map[string]any) map[string]any {
-	obj, _ = plain.OnePerKey(obj, nil) // of what it says, [KeyFaults] tells
-	texts, _ := obj["stringData"].(map[string]any)
-	if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" || texts == nil {
-		return obj
-	}
-	out := maps.Clone(obj)
-	delete(out, "stringData")
-	data, _ := obj["data"].(map[string]any)
-	if data = maps.Clone(data); data == nil {
-		data = map[string]any{}
-	}
-	refused := map[string]any{}
-	for key, v := range texts {
-		if text, is := v.(string); is {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
-		} else if v != nil {
-			refused[key] = v
-		}
-	}
-	if out["data"] = data; len(refused) > 0 {
-		out["stringData"] = refused
-	}
-	return out
-}
-
 // asSent adds what Helm and Starling add to an object of a release.
 func (m *Manager) asSent(ref Ref, u *unstructured.Unstructured) *unstructured.Unstructured {
-	u.Object = Applied(u.Object)
+	u.Object = chart.Applied(u.Object)
 	annotations := u.GetAnnotations()
 	if annotations[helm.HookAnnotation] != "" {
 		return u // Helm marks no objects of hooks

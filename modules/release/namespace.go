@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/apply"
 )
@@ -63,7 +64,7 @@ func (m *Manager) inhabited(ctx context.Context, ref Ref, name string, ends bool
 	}
 	lists, err := m.o.Discovery.ServerPreferredNamespacedResources()
 	if err != nil { // what is told of the rest decides nothing
-		return "what is in it cannot be told: " + tidy(err.Error()), nil
+		return "what is in it cannot be told: " + chart.Tidy(err.Error()), nil
 	}
 	var whys []string
 	var looks []func(i int) error

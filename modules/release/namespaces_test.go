@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,7 +18,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // create makes an object, as others do.
 func (w *driftWorld) create(of schema.GroupVersionResource, ns, text string) {
 	w.t.Helper()
-	list, err := decodeDocument(text)
+	list, err := chart.Decode(text)
 	if err == nil {
 		_, err = w.client.Resource(of).Namespace(ns).Create(w.t.Context(), list[0], metav1.CreateOptions{FieldManager: "somebody"})
 	}

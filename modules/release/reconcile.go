@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/lane"
 )
@@ -58,7 +59,7 @@ type reconcile struct {
 	m        *Manager
 	ctx      context.Context
 	t        Target
-	facts    facts
+	facts    chart.Facts
 	last     revision
 	want     want
 	rendered rendering
@@ -84,7 +85,7 @@ func (r *reconcile) run() (Result, error) {
 	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt, Now: r.m.o.Now()}
 	_, r.want.Again = r.m.again.LoadAndDelete(Ref{Module: r.t.Module})
 	if r.t.Rollback {
-		r.want.Tried = textDigest(fmt.Sprint(r.t.Wait, r.t.Timeout, r.t.Test))
+		r.want.Tried = chart.Digest(fmt.Sprint(r.t.Wait, r.t.Timeout, r.t.Test))
 	}
 	if err := r.inputs(); err != nil {
 		return Result{}, err
@@ -173,11 +174,11 @@ func (r *reconcile) clean() error {
 		if err != nil || rel == nil {
 			return err
 		}
-		had, err := objectsOf(rel.Manifest)
+		had, err := chart.ObjectsOf(rel.Manifest)
 		if err != nil {
 			return fmt.Errorf("the stored manifest cannot be read: %w", err)
 		}
-		rec.Left = without(r.t.Namespace, r.m.placed(rec.Left), r.m.placed(had))
+		rec.Left = chart.Without(r.t.Namespace, r.m.placed(rec.Left), r.m.placed(had))
 	}
 	if err := r.m.records.set(r.ctx, rec); err != nil {
 		return err
@@ -191,12 +192,12 @@ func (r *reconcile) inputs() error {
 	if err != nil {
 		return err
 	}
-	in, err := inputsOf(r.t, r.facts, caps)
+	in, err := chart.InputsOf(r.t.input(), r.facts, caps)
 	if err != nil {
 		return err
 	}
-	r.want.Inputs, r.want.Former, r.want.Chart = in.Digest, in.Former, textDigest(r.facts.digest)
-	return r.m.ask(r.t.Ref(), in.asks)
+	r.want.Inputs, r.want.Former, r.want.Chart = in.Digest, in.Former, chart.Digest(r.facts.Digest)
+	return r.m.ask(r.t.Ref(), in.Asks)
 }
 
 // definitions applies the chart's own CustomResourceDefinitions.
@@ -205,7 +206,7 @@ func (r *reconcile) definitions() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}, Label(crds, r.t.Labels))
+	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}, chart.Label(crds, r.t.Labels))
 }
 
 // render renders the chart after its own CustomResourceDefinitions are there, as
@@ -247,7 +248,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		return false, err
 	}
 	l.mask = *newMask(r.t, shown)
-	ch, err := load(r.t.Chart)
+	ch, err := chart.Installable(r.t.Chart)
 	if err != nil {
 		return false, err
 	}
@@ -292,13 +293,13 @@ func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 		return err
 	}
 	if p.before != nil {
-		had, err := objectsOf(p.before.Manifest)
+		had, err := chart.ObjectsOf(p.before.Manifest)
 		if err != nil {
 			return fmt.Errorf("the stored manifest cannot be read: %w", err)
 		}
-		left = merge(r.t.Namespace, left, had)
+		left = chart.Merge(r.t.Namespace, left, had)
 	}
-	left = without(r.t.Namespace, r.m.placed(left), r.m.placed(shown.objects))
+	left = chart.Without(r.t.Namespace, r.m.placed(left), r.m.placed(shown.objects))
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
 		return err
@@ -313,7 +314,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	if next == stepRollback {
 		return r.back()
 	}
-	if next != stepUpgrade || !r.facts.revision {
+	if next != stepUpgrade || !r.facts.Revision {
 		return r.rendered, nil
 	}
 	caps, err := r.m.capabilities()
@@ -326,7 +327,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 // settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks
 // things up, or that renders an upgrade in another way, would else get a second revision for nothing.
 func (r *reconcile) settle() {
-	if r.want.Lookups == "" && !r.facts.branches {
+	if r.want.Lookups == "" && !r.facts.Branches {
 		return
 	}
 	before := r.want

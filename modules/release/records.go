@@ -13,6 +13,7 @@ import (
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 )
 
@@ -87,7 +88,7 @@ func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
 type record struct {
 	Ref
 	// Left are objects that the release no longer holds and that are still to be deleted.
-	Left []object `json:"left,omitempty"`
+	Left []chart.Object `json:"left,omitempty"`
 	// Digests stand for those on the revision, see [digests].
 	Digests *digests `json:"digests,omitempty"`
 	// Objects are those of a revision, without Seen; nil when they are not known.

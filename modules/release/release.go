@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -66,7 +67,7 @@ type Options struct {
 	// Now is the clock; nil: that of the machine.
 	Now func() time.Time
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *Renderer
+	Renderer *chart.Renderer
 	Log      zerolog.Logger
 }
 
@@ -93,7 +94,7 @@ type Manager struct {
 	records *records
 	glances glances
 	crds    crdMemory
-	facts   sync.Map // Ref → facts
+	facts   sync.Map // Ref → chart.Facts
 	current sync.Map // Ref → deployed
 	// kindless are the releases whose repair has met a kind that is not served.
 	kindless sync.Map // Ref → nothing
@@ -199,8 +200,9 @@ func (r Ref) String() string { return r.Name + " in namespace " + r.Namespace }
 type Target struct {
 	Module, Name, Namespace string
 	// Chart is built from these files alone.
-	Chart *Chart
-	// Values are plain data: all that the chart sees under .Values, above its own values.yaml. They are not changed.
+	Chart *chart.Chart
+	// Values are plain data: all that the chart sees under .Values, above its own
+	// values.yaml. They are not changed.
 	Values map[string]any
 	// Reads are the global values that the chart reads, nil: all. Others have nothing rendered when they change.
 	Reads *reads.Reads
@@ -210,7 +212,7 @@ type Target struct {
 	// Lookup what its templates may read, as module(…) names them.
 	Installs, Lookup []builtins.Grant
 	// CRDs are the files of definitions beside the chart, which are applied before it.
-	CRDs []File
+	CRDs []chart.File
 	// Adopt takes over a release that was installed with helm, and objects of the
 	// chart's names that are there already, made by any tool.
 	Adopt bool
@@ -224,7 +226,7 @@ type Target struct {
 	Rollback bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
 	Timeout time.Duration
-	// Labels are put on all objects, see [Label].
+	// Labels are put on all objects, see [chart.Label].
 	Labels map[string]string
 	// Ignore is what drift does not count in.
 	Ignore []owned.Ignore
@@ -238,6 +240,14 @@ type Target struct {
 
 // Ref names the target's release.
 func (t Target) Ref() Ref { return Ref{Module: t.Module, Name: t.Name, Namespace: t.Namespace} }
+
+// input is what the target's chart is rendered with.
+func (t Target) input() chart.Input {
+	return chart.Input{
+		Module: t.Module, Name: t.Name, Namespace: t.Namespace, Chart: t.Chart, Values: t.Values, Reads: t.Reads,
+		Installs: t.Installs, Lookup: t.Lookup, CRDs: t.CRDs, Labels: t.Labels, Test: t.Test,
+	}
+}
 
 // Results of a [Manager.Reconcile].
 const (

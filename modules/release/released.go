@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -159,7 +160,7 @@ func (r *reconcile) noteObjects(s *life) error {
 	warnings := slices.Sorted(maps.Keys(s.warned))
 	s.mu.Unlock()
 	rec.Objects = r.objects.kept()
-	rec.Unknown = append(unknownFields(r.t, r.rendered, warnings), r.rendered.warnings...)
+	rec.Unknown = append(chart.UnknownFields(r.t.input(), r.rendered.files, warnings), r.rendered.warnings...)
 	for _, text := range warnings {
 		if strings.Contains(text, changedByPolicy) {
 			rec.Unknown = append(rec.Unknown, text)

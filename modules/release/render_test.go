@@ -14,6 +14,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // renderer renders without a cluster: nothing is served but ConfigMaps.
@@ -81,14 +82,14 @@ func TestRenderErrors(t *testing.T) {
 {{ .Values.db.host }}{{ end }}`
 	tests := []struct {
 		name   string
-		chart  *Chart
+		chart  *chart.Chart
 		values map[string]any
 		want   string
 	}{
-		{"no Chart.yaml", &Chart{Name: "web"}, nil, "chart web: Chart.yaml file is missing"},
-		{"library", with(&Chart{Name: "web"}, "Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"), nil,
+		{"no Chart.yaml", &chart.Chart{Name: "web"}, nil, "chart web: Chart.yaml file is missing"},
+		{"library", with(&chart.Chart{Name: "web"}, "Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"), nil,
 			"chart web is a library: it has nothing to install (type in Chart.yaml)"},
-		{"missing dependency", with(&Chart{Name: "web"}, "Chart.yaml",
+		{"missing dependency", with(&chart.Chart{Name: "web"}, "Chart.yaml",
 			"apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.x, repository: https://x}]\n"), nil,
 			"chart web: a dependency is found in Chart.yaml, but missing in charts/ directory: redis; run `starling fetch`"},
 		{"syntax", chartOf("web", "a: b\n{{ if }}"), nil, "web/templates/0.yaml:2: missing value for if"},
@@ -100,7 +101,7 @@ func TestRenderErrors(t *testing.T) {
 		{"an action without an end", chartOf("web", "a: b\n{{- if .Values.a\nargs: [\"--debug\"]\n{{- end }}\n"), nil,
 			"web/templates/0.yaml:2: the action that begins here has no }}"},
 		{"a block without an end", chartOf("web", "a: b\n{{- if .Values.a }}\nc: d\n"), nil,
-			"web/templates/0.yaml:2: " + NoEnd},
+			"web/templates/0.yaml:2: " + chart.NoEnd},
 		{"a template with a near name", with(chartOf("web", `a: {{ include "web.lables" . }}`), "templates/_h.tpl", `{{- define "web.labels" }}b{{ end }}`), nil,
 			`web/templates/0.yaml:1:6: there is no template "web.lables" (did you mean "web.labels"?)`},
 		{"in a helper", with(chartOf("web", `a: {{ include "help" . }}`), "templates/_h.tpl", helper), nil,

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 )
@@ -163,7 +164,7 @@ func (r *repair) run() error {
 
 // errUnserved says that an object is of a kind that is not there, mostly because somebody has
 // deleted its CustomResourceDefinition.
-func errUnserved(o object) error {
+func errUnserved(o chart.Object) error {
 	return fmt.Errorf("%s: the cluster does not serve kind %s of %s any more; apply its CustomResourceDefinition if it is not in crds/ of the module or its chart", o, o.Kind, o.APIVersion)
 }
 
@@ -210,7 +211,7 @@ func (r *repair) failed(list []stored, out []outcomeOf) error {
 			first = o.err
 		} else if first == nil {
 			// Masked before it is cut: a part of a secret is not known.
-			first = fmt.Errorf("%s: %s", list[i], tidy(newMask(r.target(), r.rendering()).Text(o.err.Error())))
+			first = fmt.Errorf("%s: %s", list[i], chart.Tidy(newMask(r.target(), r.rendering()).Text(o.err.Error())))
 		}
 	}
 	switch {

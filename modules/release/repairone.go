@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -35,7 +36,7 @@ func (r *repair) lookAhead() {
 		if r.gone[key] {
 			continue
 		}
-		gvk := object{Key: key}.gvk()
+		gvk := chart.Object{Ref: key}.GVK()
 		mapping, err := r.m.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil || r.looks[key] != nil {
 			continue // said when its turn comes
@@ -91,7 +92,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 			return r.one(s, false)
 		}
 		if out.unserved = isUnserved(err); out.unserved {
-			err = errUnserved(object{Key: s.key})
+			err = errUnserved(chart.Object{Ref: s.key})
 		}
 		out.written = err == nil
 	case err == nil && live.GetDeletionTimestamp() != nil:

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -49,7 +50,7 @@ func (r *reconcile) back() (rendering, error) {
 		text += "\n---\n" + h.Manifest
 		h.LastRun = helm.HookExecution{}
 	}
-	objects, err := objectsOf(text)
+	objects, err := chart.ObjectsOf(text)
 	if err != nil {
 		return rendering{}, fmt.Errorf("the stored manifest of revision %d cannot be read: %w", rel.Version, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 func TestSize(t *testing.T) {
@@ -17,7 +19,7 @@ func TestSize(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		chart *Chart
+		chart *chart.Chart
 		want  string
 	}{
 		{"small", chartOf("web", ""), ""},

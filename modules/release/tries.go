@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	plain "github.com/starling-operator/starling/runtime/object"
 )
@@ -48,7 +49,7 @@ func (t tries) of(s stored, wrote time.Time) (out []map[string]any) {
 			continue
 		}
 		for _, doc := range plain.Documents(f.manifest) {
-			objects, err := decodeDocument(doc + "\n")
+			objects, err := chart.Decode(doc + "\n")
 			if err != nil {
 				continue // nothing of it was written
 			}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/apply"
@@ -137,7 +138,7 @@ func (ref Ref) hooked(live metav1.Object) bool {
 func (ref Ref) hookManager() string {
 	name := hookManagers + ref.Namespace + "/" + ref.Name
 	if len(name) > 128 {
-		return hookManagers + textDigest(ref.Namespace+"/"+ref.Name)
+		return hookManagers + chart.Digest(ref.Namespace+"/"+ref.Name)
 	}
 	return name
 }

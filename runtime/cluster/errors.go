@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/starling-operator/starling/runtime/definition"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/message"
@@ -248,7 +249,7 @@ func safeMessage(s metav1.Status, a action) string {
 	text = notDeclared.ReplaceAllStringFunc(text, func(all string) string {
 		path := notDeclared.FindStringSubmatch(all)[1]
 		text := "the kind has no field " + path
-		if near := NearField(a.ref.APIVersion, a.ref.Kind, path); near != "" {
+		if near := definition.NearField(a.ref.APIVersion, a.ref.Kind, path); near != "" {
 			text += " (did you mean " + near + "?)"
 		}
 		return text

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/check"
-	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/modules/values"
@@ -36,7 +36,7 @@ type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters.
 	Builtins *store.Builtins
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Namespace and Name are the instance.
 	Namespace, Name string
 	// Prepare puts into a new cluster what is taken to be there; nil: nothing.

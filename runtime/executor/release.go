@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/drift"
@@ -35,7 +36,7 @@ func (x *Executor) ForgetCRDs(ctx context.Context, module string) error {
 
 func (x *Executor) applyCRDs(ctx context.Context, m *generation.Module) error {
 	ref := release.Ref{Module: m.Name, Name: m.Decl.Release, Namespace: m.Decl.Namespace}
-	changed, err := x.o.Releases.ApplyCRDs(ctx, ref, release.CRDOptions{Adopt: m.Decl.Adopt, Force: m.Decl.ForceCRDs}, release.Label(m.Tree.CRDs, m.Decl.Labels))
+	changed, err := x.o.Releases.ApplyCRDs(ctx, ref, release.CRDOptions{Adopt: m.Decl.Adopt, Force: m.Decl.ForceCRDs}, chart.Label(m.Tree.CRDs, m.Decl.Labels))
 	if changed {
 		x.o.Client.Refresh()
 		x.o.Releases.ResetDiscovery()

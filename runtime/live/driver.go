@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -56,7 +57,7 @@ type Options struct {
 	// ModuleObjects keeps a Module object per module, and takes in its spec.
 	ModuleObjects bool
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Lease are the times of the Lease; zero: those of [DefaultLeaseTimes].
 	Lease LeaseTimes
 	// Webhooks says how the API server reaches hooks.

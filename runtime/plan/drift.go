@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -268,7 +269,7 @@ func flat(list []map[string]any) (out []map[string]any) {
 		objects, _ := object.Objects(obj)
 		for _, one := range objects {
 			one, _ = said(one).(map[string]any)
-			out = append(out, release.Applied(one))
+			out = append(out, chart.Applied(one))
 		}
 	}
 	return out

@@ -25,6 +25,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -95,7 +96,7 @@ func TestClusterClientWorksOnTheStore(t *testing.T) {
 		t.Error("a kind without its CRD is served")
 	}
 	owned := map[string]any{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": "g", "namespace": "web"}}
-	if _, err := newReleases(t, c).ApplyCRDs(ctx, release.Ref{Module: "web", Name: "web"}, release.CRDOptions{}, []release.File{{Path: "crds/gadgets.yaml", Data: []byte(gadgets)}}); err != nil {
+	if _, err := newReleases(t, c).ApplyCRDs(ctx, release.Ref{Module: "web", Name: "web"}, release.CRDOptions{}, []chart.File{{Path: "crds/gadgets.yaml", Data: []byte(gadgets)}}); err != nil {
 		t.Fatal(err)
 	}
 	c.client.Refresh()
@@ -128,9 +129,9 @@ func newReleases(t *testing.T, c *clients) *release.Manager {
 	return m
 }
 
-// chart is a chart of one template.
-func chart(template string) *release.Chart {
-	return &release.Chart{Name: "web", Digest: template, Files: []release.File{
+// chartWith is a chart of one template.
+func chartWith(template string) *chart.Chart {
+	return &chart.Chart{Name: "web", Digest: template, Files: []chart.File{
 		{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 		{Path: "templates/all.yaml", Data: []byte(template)},
 	}}
@@ -165,7 +166,7 @@ func TestHelmWorksOnTheStore(t *testing.T) {
 	m := newReleases(t, c)
 	ctx := t.Context()
 	target := func(n int) release.Target {
-		return release.Target{Module: "web", Name: "web", Namespace: "apps", Chart: chart(webTemplate), Values: map[string]any{"n": n}, Timeout: time.Minute,
+		return release.Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartWith(webTemplate), Values: map[string]any{"n": n}, Timeout: time.Minute,
 			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Names: []string{"web"}}}}
 	}
 	for n := 1; n <= 2; n++ {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/engine"
 )
 
@@ -41,7 +41,7 @@ func (w *World) Dropped(module string) (out []string) {
 		return nil
 	}
 	for _, text := range w.engine.Unknown(module) {
-		if release.OfTheTree(m.Tree.Chart, text) {
+		if chart.OfTheTree(m.Tree.Chart, text) {
 			out = append(out, text)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -39,7 +40,7 @@ type Options struct {
 	// Builtins are the built-in kinds; worlds share them.
 	Builtins *store.Builtins
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Namespace and Name are the instance; default: "starling-system", "starling".
 	Namespace, Name string
 	// HTTP answers http.get; nil: nobody does.

@@ -16,7 +16,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/condition"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -52,7 +52,7 @@ type Options struct {
 	// Builtins are the built-in kinds of the simulated clusters; nil: made here.
 	Builtins *store.Builtins
 	// Renderer evaluates charts under limits; nil: they are evaluated without any.
-	Renderer *release.Renderer
+	Renderer *chart.Renderer
 	// Record takes the runs of hooks; nil: nobody does.
 	Record func(*record.Trace)
 	// Uncommitted is told of runs that Record has taken, and whose commit has failed

@@ -1,0 +1,175 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	plain "github.com/starling-operator/starling/runtime/object"
+)
+
+// The API server names the object and the field that it refuses. Here the template is found that has written it.
+
+var (
+	// wrongType is how a decoder tells of a field that has a value of another type.
+	wrongType = regexp.MustCompile(`json: cannot unmarshal (number|string|bool|object|array)\b[^:]*? into Go (?:struct field \w+\.([\w.\[\]/-]+)|value) of type (\S+)`)
+	// mistyped is what tidyType makes of it, of an object of a kind.
+	mistyped = regexp.MustCompile(`^(?:.*: )?(\w+) in version "[^"]*" cannot be handled as an? \w+: ([\w.\[\]/-]+) must be (an? \w+), not an? \w+$`)
+	// isInvalid is how the API server tells of a field of one object.
+	isInvalid = regexp.MustCompile(`\b([A-Z]\w+)(?:\.[\w.-]+)? "([^"]+)" is invalid: \[?([a-z]\w*(?:[.\[][\w.\[\]/-]*)?): `)
+	immutable = regexp.MustCompile(`is immutable|may not (?:be changed|change)\b|cannot change |[Cc]annot be changed|updates to \w+ (?:spec for fields other than|are forbidden)|can not be less than`)
+)
+
+// typeWords are the words of schemas for what JSON calls otherwise.
+var typeWords = map[string]string{
+	"bool": "a boolean", "number": "a number", "string": "a string", "object": "an object", "array": "an array",
+}
+
+// typed is how server-side apply tells of a field that has a value of another type; it quotes the value.
+var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?:[^/,]*/)?([^/,)]+), Kind=(\w+)\): (?s:.*?)\.([^\s:]+): expected (\w+)(?: \([^)]*\))?, got &?value\.valueUnstructured\{Value:(?s:(.*))\}`)
+
+func tidyTyped(text string) string {
+	m := typed.FindStringSubmatch(text)
+	is, want := "string", m[4]
+	switch value := m[5]; {
+	case strings.HasPrefix(value, "map["):
+		is = "object"
+	case strings.HasPrefix(value, "["):
+		is = "array"
+	case value == "true" || value == "false":
+		is = "bool"
+	default:
+		if _, err := strconv.ParseFloat(value, 64); err == nil {
+			is = "number"
+		}
+	}
+	switch want {
+	case "map":
+		want = "object"
+	case "list":
+		want = "array"
+	case "boolean":
+		want = "bool"
+	case "numeric":
+		want = "number"
+	}
+	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], m[3], typeWords[want], typeWords[is])
+}
+
+func tidyType(text string) string {
+	m := wrongType.FindStringSubmatch(text)
+	of := "an object"
+	switch goType := strings.TrimLeft(m[3], "*"); {
+	case goType == "string":
+		of = "a string"
+	case goType == "bool":
+		of = "a boolean"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
+		of = "an integer"
+	case strings.HasPrefix(goType, "float"):
+		of = "a number"
+	case strings.HasPrefix(goType, "[]"):
+		of = "an array"
+	}
+	if m[2] == "" {
+		m[2] = "it"
+	}
+	return fmt.Sprintf("%s must be %s, not %s", m[2], of, typeWords[m[1]])
+}
+
+// InTemplate puts the template that has written what the API server refuses before its error, with the line where it
+// is seen.
+func InTemplate(t Input, files map[string]string, err error) error {
+	text := err.Error()
+	if m := mistyped.FindStringSubmatch(text); m != nil {
+		for _, o := range placesIn(files) {
+			path, wrong := wrongKey(o.doc, m[2], m[3])
+			if o.Kind != m[1] || !wrong {
+				continue
+			}
+			hint := ""
+			switch m[3] {
+			case "a string":
+				hint = " (put it in quotes: {{ … | quote }})"
+			case "an integer", "a boolean":
+				hint = " (leave the quotes out, or write {{ int … }})"
+			}
+			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.lineIn(o, path), o.Kind, o.Name, path, m[3], hint)
+		}
+		return err
+	}
+	m := isInvalid.FindStringSubmatch(text)
+	if m == nil {
+		return err
+	}
+	for _, o := range placesIn(files) {
+		if o.Kind != m[1] || o.Name != m[2] {
+			continue
+		}
+		if immutable.MatchString(text) {
+			what := o.Kind
+			if what == "PersistentVolumeClaim" {
+				what += " with its data"
+			}
+			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", what)
+		}
+		return errors.New(t.lineIn(o, m[3]) + ": " + text)
+	}
+	return err
+}
+
+// lineIn is the template of an object, with the line that gives it a field where that is seen.
+func (t Input) lineIn(o place, path string) string {
+	return atLine(o.file, t.lineOf(o.file, o.Kind, o.Name, path))
+}
+
+// atLine is "web/templates/a.yaml:3", without the line where it is 0.
+func atLine(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return file + ":" + strconv.Itoa(line)
+}
+
+// placesIn are the objects that were rendered, by their templates.
+func placesIn(files map[string]string) (out []place) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, text := range plain.Documents(files[name]) {
+			objects, _ := documentsOf(text) // what is no object has no fields
+			for _, o := range objects {
+				out = append(out, place{name, o, text})
+			}
+		}
+	}
+	return out
+}
+
+// wrongKey says whether an object has a value of another type than want at a path. Of a map of texts the error does
+// not name the key.
+func wrongKey(obj map[string]any, path, want string) (string, bool) {
+	if !hasField(obj, path) {
+		return path, false
+	}
+	var at any = obj
+	for _, name := range fieldPath(path) {
+		in, is := at.(map[string]any)
+		if !is { // in a list
+			return path, true
+		}
+		at = in[name]
+	}
+	if of, is := at.(map[string]any); is && want == "a string" {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if _, isText := of[key].(string); !isText && of[key] != nil {
+				return path + "." + key, true
+			}
+		}
+		return path, false
+	}
+	_, isText := at.(string)
+	return path, isText != (want == "a string")
+}

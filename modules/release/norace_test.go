@@ -1,5 +1,0 @@
-//go:build !race && !e2e
-
-package release
-
-const raced = false
