@@ -92,6 +92,23 @@ func (w *driftWorld) disown(number int) {
 	}
 }
 
+// A revision that holds more than the module allows by now is not brought back, and the error says why the other one
+// has failed.
+func TestARollbackToWhatIsNotAllowed(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	target := w.target("red")
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	target.Chart, target.Installs, target.Rollback = chartOf("web", bad+nearMap), nil, true
+	for _, want := range []string{"ConfigMap bad", `revision 2 is not rolled back to revision 1, as the chart holds more than everyday kinds in its namespace; if that is right, ` +
+		`add to module(installs = […]) of module.star: grant("drift.example.com/v1", "Gadget"); it failed: `} {
+		if _, err := w.Reconcile(t.Context(), target); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // A release that a helm has left which was killed is adopted after an hour, and before that when somebody asks for it.
 func TestAPendingReleaseIsAdopted(t *testing.T) {
 	for name, take := range map[string]func(w *driftWorld){

@@ -132,7 +132,11 @@ func (l *life) makeHook(s stored, members []stored, since time.Time) error {
 		_ = unstructured.SetNestedField(s.obj.Object, int64(seenFor), "spec", "ttlSecondsAfterFinished")
 	}
 	_, err := to.Create(l.ctx, s.obj, metav1.CreateOptions{FieldManager: l.ref.hookManager()})
-	if !apierrors.IsAlreadyExists(err) || !runs(s) || since.IsZero() {
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	err = fmt.Errorf("%w: delete it, or have each release delete it with the annotation helm.sh/hook-delete-policy: before-hook-creation", err)
+	if !runs(s) || since.IsZero() {
 		return err
 	}
 	live, lost := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})

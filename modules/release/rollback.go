@@ -54,6 +54,13 @@ func (r *reconcile) back() (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("the stored manifest of revision %d cannot be read: %w", rel.Version, err)
 	}
+	if err := r.m.limit(r.t, objects); err != nil { // what a Secret holds allows nothing
+		failed, _, lost := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, r.last.Number)
+		if lost != nil {
+			return rendering{}, lost
+		}
+		return rendering{}, fmt.Errorf("revision %d is not rolled back to revision %d, as %w; it failed: %s", r.last.Number, rel.Version, err, failed.Info.Description)
+	}
 	return rendering{files: map[string]string{"": text}, objects: objects, back: rel}, nil
 }
 

@@ -94,7 +94,8 @@ func TestAHookOfTwoEvents(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	w.o.Lifeless = true // nobody runs the Job
 	for range 3 {
-		w.try(jobOf("one", `helm.sh/hook: "pre-install,post-install,pre-upgrade,post-upgrade", helm.sh/hook-delete-policy: hook-failed`)+nearMap, `jobs.batch "run" already exists`)
+		w.try(jobOf("one", `helm.sh/hook: "pre-install,post-install,pre-upgrade,post-upgrade", helm.sh/hook-delete-policy: hook-failed`)+nearMap,
+			`jobs.batch "run" already exists: delete it, or have each release delete it with the annotation helm.sh/hook-delete-policy: before-hook-creation`)
 	}
 }
 
