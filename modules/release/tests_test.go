@@ -1,12 +1,14 @@
 package release
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/starling-operator/starling/modules/helm"
@@ -83,4 +85,24 @@ func TestTestsOfCharts(t *testing.T) {
 		t.Error("the Job of the test is there, though its policy says hook-succeeded")
 	}
 	try("none", "")
+}
+
+// A Pod that has failed says why, as far as it knows.
+func TestWhyAPodHasFailed(t *testing.T) {
+	const ended = `[{"name": "a", "state": {"terminated": {"exitCode": 0}}}, {"name": "b", "state": {"terminated": {"exitCode": 7}}}, 1]`
+	for status, want := range map[string]string{
+		`{"phase": "Running"}`: "<nil>",
+		`{"phase": "Failed"}`:  "pod p failed: it has failed",
+		`{"phase": "Failed", "containerStatuses": ` + ended + `}`:                      "pod p failed: container b has ended with exit code 7",
+		`{"phase": "Failed", "reason": "Evicted", "containerStatuses": ` + ended + `}`: "pod p failed: Evicted",
+	} {
+		var of map[string]any
+		if err := json.Unmarshal([]byte(status), &of); err != nil {
+			t.Fatal(err)
+		}
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}, "status": of}}
+		if _, failed := result(pod); fmt.Sprint(failed) != want {
+			t.Errorf("%s: %v, want %s", status, failed, want)
+		}
+	}
 }

@@ -152,7 +152,15 @@ func result(o *unstructured.Unstructured) (over bool, failed error) {
 		case "Succeeded":
 			return true, nil
 		case "Failed":
-			return true, fmt.Errorf("pod %s failed: %s", o.GetName(), kstatus.Of(o.Object).Reason)
+			why, of := kstatus.Of(o.Object).Reason, o.Object["status"].(map[string]any)
+			containers, _ := of["containerStatuses"].([]any)
+			for _, c := range containers {
+				c, _ := c.(map[string]any)
+				if code, _, _ := unstructured.NestedInt64(c, "state", "terminated", "exitCode"); code != 0 && of["reason"] == nil {
+					why = fmt.Sprintf("container %v has ended with exit code %d", c["name"], code)
+				}
+			}
+			return true, fmt.Errorf("pod %s failed: %s", o.GetName(), why)
 		}
 		return false, nil
 	}

@@ -62,8 +62,6 @@ func TestOf(t *testing.T) {
 		{"a Pod", pod + "status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}", "ready"},
 		{"a Pod that has ended", pod + "status: {phase: Succeeded}", "ready"},
 		{"a Pod that has failed", pod + "status: {phase: Failed, reason: Evicted}", "stalled: Evicted"},
-		{"a Pod of which a container has failed", pod + "status: {phase: Failed, containerStatuses: [{name: a, state: {terminated: {exitCode: 0}}}, {name: b, state: {terminated: {exitCode: 7}}}]}", "stalled: container b has ended with exit code 7"},
-		{"a Pod that has failed, nobody knows why", pod + "status: {phase: Failed, containerStatuses: [{name: a}, 1]}", "stalled: it has failed"},
 
 		{"a Job that runs", job + "spec: {completions: 3}\nstatus: {succeeded: 1}", "1 of 3 completed"},
 		{"a Job that is suspended", job + "spec: {suspend: true}", "it is suspended"},

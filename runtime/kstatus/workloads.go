@@ -1,7 +1,5 @@
 package kstatus
 
-import "fmt"
-
 func deployment(o object) Status {
 	status, wanted := o.at("status"), o.wanted()
 	if c := o.condition("Progressing"); text(c, "reason") == "ProgressDeadlineExceeded" {
@@ -85,15 +83,7 @@ func pod(o object) Status {
 	case "Succeeded":
 		return ready
 	case "Failed":
-		why := "it has failed"
-		containers, _ := status["containerStatuses"].([]any)
-		for _, e := range containers {
-			c, _ := e.(map[string]any)
-			if code := count(object(object(c).at("state")).at("terminated"), "exitCode"); code != 0 {
-				why = fmt.Sprintf("container %s has ended with exit code %d", text(c, "name"), code)
-			}
-		}
-		return stalled(condition(status).why(why))
+		return stalled(condition(status).why("it has failed"))
 	case "Running":
 		if c := o.condition("Ready"); !c.is("True") {
 			return waits("%s", c.why("it is not ready"))
