@@ -1,6 +1,7 @@
 package release
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,34 @@ func TestAHookOfTwoEvents(t *testing.T) {
 	for range 3 {
 		w.try(jobOf("one", `helm.sh/hook: "pre-install,post-install,pre-upgrade,post-upgrade", helm.sh/hook-delete-policy: hook-failed`)+nearMap,
 			`jobs.batch "run" already exists: delete it, or have each release delete it with the annotation helm.sh/hook-delete-policy: before-hook-creation`)
+	}
+}
+
+// An upgrade puts right what its own hook has changed, though the watch does not show that yet.
+func TestAHookThatTheWatchLagsBehind(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	w.o.Lifeless = true // nobody runs the Job
+	target := w.target("red")
+	target.Chart = chartOf("web", driftChart, jobOf("one", `helm.sh/hook: pre-upgrade`))
+	first, err := w.Reconcile(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := f.server
+	f.server = answers(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") { // what it does
+			(&others{w, deployments}).merge(`{"spec": {"replicas": 0}}`)
+		}
+		return whole.RoundTrip(r)
+	})
+	target.Standing = func() Objects { return first.Objects }
+	target.Chart = chartOf("web", driftChart, jobOf("two", `helm.sh/hook: pre-upgrade`), nearMap)
+	if _, err := w.Reconcile(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	live := (&others{w, deployments}).get()
+	if replicas, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); replicas == 0 {
+		t.Errorf("it has %d replicas", replicas)
 	}
 }
 
