@@ -106,7 +106,8 @@ func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookup 
 		}
 		stop := context.AfterFunc(ctx, c.kill)
 		out, err := c.do(ctx, j, large, lookup)
-		if !stop() && err == nil { // it is being killed
+		stop()
+		if err == nil && ctx.Err() != nil { // it is being killed, or has got no answer to a lookup
 			err = context.Cause(ctx)
 		}
 		if err == nil && !large {
