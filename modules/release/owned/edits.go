@@ -30,12 +30,7 @@ const mostFields = 2000
 // who owned it there. Where a map or an element of a list was not there, what is below it is not told.
 // nil: there are none, or too many.
 func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) {
-	ours := fieldpath.NewSet()
-	for _, e := range now.GetManagedFields() {
-		if set := setOf(&e); set != nil && e.Manager == manager && e.Subresource == "" {
-			ours = ours.Union(set)
-		}
-	}
+	ours, _ := ofManager(now.GetManagedFields(), manager)
 	if ours.Size() > mostFields {
 		return nil
 	}
@@ -65,26 +60,21 @@ func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) 
 // Refused are fields of which manager was to give an object another value than now, as it answers, has: something in
 // the cluster changes what is written. An amount in other words is the same.
 func Refused(want map[string]any, now *unstructured.Unstructured, manager string) (paths []Path) {
-	for _, e := range now.GetManagedFields() {
-		set := setOf(&e)
-		if set == nil || e.Manager != manager || e.Subresource != "" {
-			continue
+	ours, _ := ofManager(now.GetManagedFields(), manager)
+	ours.Leaves().Iterate(func(at fieldpath.Path) {
+		plain := func(v any) string { return strings.Join(strings.Fields(textOf(v)), "") } // of base64 no space is kept
+		v, has := plain(valueAt(want, at)), plain(valueAt(now.Object, at))
+		switch valueAt(want, at).(type) {
+		case string, bool, int64, float64:
+		default:
+			return
 		}
-		set.Leaves().Iterate(func(at fieldpath.Path) {
-			plain := func(v any) string { return strings.Join(strings.Fields(textOf(v)), "") } // of base64 no space is kept
-			v, has := plain(valueAt(want, at)), plain(valueAt(now.Object, at))
-			switch valueAt(want, at).(type) {
-			case string, bool, int64, float64:
-			default:
-				return
-			}
-			wanted, err := resource.ParseQuantity(v)
-			is, failed := resource.ParseQuantity(has)
-			if v != has && v != "" && valueAt(now.Object, at) != nil && (err != nil || failed != nil || wanted.Cmp(is) != 0) {
-				paths = append(paths, pathOf(at))
-			}
-		})
-	}
+		wanted, err := resource.ParseQuantity(v)
+		is, failed := resource.ParseQuantity(has)
+		if v != has && v != "" && valueAt(now.Object, at) != nil && (err != nil || failed != nil || wanted.Cmp(is) != 0) {
+			paths = append(paths, pathOf(at))
+		}
+	})
 	return paths
 }
 

@@ -115,14 +115,7 @@ func Yield(was, want, live map[string]any, fields []metav1.ManagedFieldsEntry, m
 		return
 	}
 	Leave(was, want, live, paths)
-	ours, theirs := fieldpath.NewSet(), fieldpath.NewSet()
-	for i := range fields {
-		if set := setOf(&fields[i]); set != nil && fields[i].Manager == manager && fields[i].Subresource == "" {
-			ours = ours.Union(set)
-		} else if set != nil {
-			theirs = theirs.Union(set)
-		}
-	}
+	ours, theirs := ofManager(fields, manager)
 	covered := func(set *fieldpath.Set, f func(at fieldpath.Path)) {
 		set.Leaves().Iterate(func(at fieldpath.Path) {
 			if slices.ContainsFunc(paths, func(p Path) bool { return p.covers(at) }) {

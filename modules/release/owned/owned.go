@@ -228,6 +228,19 @@ func setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
+// ofManager is what a manager owns of an object, but for subresources, and what all others own.
+func ofManager(fields []metav1.ManagedFieldsEntry, manager string) (ours, theirs *fieldpath.Set) {
+	ours, theirs = fieldpath.NewSet(), fieldpath.NewSet()
+	for i := range fields {
+		if set := setOf(&fields[i]); set != nil && fields[i].Manager == manager && fields[i].Subresource == "" {
+			ours = ours.Union(set)
+		} else if set != nil {
+			theirs = theirs.Union(set)
+		}
+	}
+	return ours, theirs
+}
+
 // without returns the fields of a set that are neither ignored nor those of a handover.
 func without(set *fieldpath.Set, ignore []Path) *fieldpath.Set {
 	apart := func(at fieldpath.Path) bool {
