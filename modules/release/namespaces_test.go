@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -215,5 +216,21 @@ func (w *driftWorld) remove(of schema.GroupVersionResource, ns, name string) {
 	w.t.Helper()
 	if err := w.client.Resource(of).Namespace(ns).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// A Namespace stays where nobody may look what is in it, and people are told which right is missing.
+func TestANamespaceThatNobodyMayLookInto(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	whole := f.server
+	f.server = answers(func(r *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(r.URL.Path, "/namespaces/far/pods") {
+			return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
+		}
+		return whole.RoundTrip(r)
+	})
+	why, err := w.inhabited(t.Context(), w.target("").Ref(), "far", true)
+	if err != nil || !strings.HasPrefix(why, "nobody may look whether it has objects of kind Pod: give the ServiceAccount of Starling the verb list") {
+		t.Error(why, err)
 	}
 }
