@@ -135,7 +135,8 @@ func (l *life) makeHook(s stored, members []stored, since time.Time) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	err = fmt.Errorf("%w: delete it, or have each release delete it with the annotation helm.sh/hook-delete-policy: before-hook-creation", err)
+	err = fmt.Errorf("%w: delete it, or have each release delete it with the annotation "+
+		"helm.sh/hook-delete-policy: before-hook-creation", err)
 	if !runs(s) || since.IsZero() {
 		return err
 	}

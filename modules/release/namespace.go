@@ -96,7 +96,8 @@ func (m *Manager) inhabitant(ctx context.Context, ref Ref, in metadata.ResourceI
 		case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 			return "", nil // the kind has gone
 		case apierrors.IsForbidden(err):
-			return "nobody may look whether it has objects of kind " + key.Kind + ": give the ServiceAccount of Starling the verb list for all resources of all API groups in it, or delete it yourself", nil
+			return "nobody may look whether it has objects of kind " + key.Kind + ": give the ServiceAccount of " +
+				"Starling the verb list for all resources of all API groups in it, or delete it yourself", nil
 		case err != nil:
 			return "", fmt.Errorf("looking for objects of kind %s in it: %w", key.Kind, err)
 		}

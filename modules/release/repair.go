@@ -307,7 +307,8 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 	if last.Status != helm.StatusDeployed {
 		return nil, "", "", nil
 	}
-	if owner(last.Labels, m.o.Instance, ref.Module) != "" || is && last.UID != known.(deployed).uid && last.Labels[LabelInputs] != known.(deployed).inputs {
+	if owner(last.Labels, m.o.Instance, ref.Module) != "" ||
+		is && last.UID != known.(deployed).uid && last.Labels[LabelInputs] != known.(deployed).inputs {
 		m.o.Log.Warn().Str("module", ref.Module).Str("release", ref.Name).Int("revision", last.Number).
 			Msg("somebody has made a revision of other inputs with helm, as helm rollback does: the release is made anew as the module has it")
 		return nil, "", "", nil
