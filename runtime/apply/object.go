@@ -123,7 +123,7 @@ func (w Writer) before(e metav1.ManagedFieldsEntry) bool {
 
 // copied says whether an entry has fields of all who had written the object.
 func (w Writer) copied(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == nobody || w.Copied != nil && w.Copied(e)
+	return e.Manager == Nobody || w.Copied != nil && w.Copied(e)
 }
 
 // Holds says whether live has the values of want, all of them the manager's. The manager may own more.
@@ -216,8 +216,8 @@ func (w Writer) patch(
 	}
 }
 
-// nobody is the manager of fields that were there before the first apply.
-const nobody = "before-first-apply"
+// Nobody is the manager of fields that were there before the first apply.
+const Nobody = "before-first-apply"
 
 // claims is the JSON patch of managedFields; nil: they stay, or cannot be read.
 func (w Writer) claims(live *unstructured.Unstructured) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -118,6 +119,9 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if errors.Is(err, errFound) {
 		obj, err = w.found(ctx, manager, m, found)
 	}
+	if err == nil && m.Kind == effect.WriteApply && found == nil {
+		obj, err = w.freed(ctx, manager, m.Ref, obj)
+	}
 	if m.Recreate && m.Unchanged != nil && fixed(err) { // only what is a child already
 		return "", w.deleteChild(ctx, manager, m, cause)
 	}
@@ -144,7 +148,7 @@ func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write
 	}
 	goes := func(live map[string]any) bool {
 		a := apply.FieldsOf(live, manager, "")
-		return marked(a) && a.Owns("labels", reconcile.ControllerLabel) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
+		return (marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live)) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
 	}
 	if live != nil && (m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live)) {
 		return nil // the decision has looked at the signature of the object with this uid
@@ -193,7 +197,8 @@ func (w *Writer) madeFor(live, want map[string]any, manager string) bool {
 	_, is := reconcile.ParentOf(live)
 	a := apply.FieldsOf(live, manager, "")
 	seal := w.o.Client.seal
-	return (childSigned(seal, want, live) || seal.TakesUnsigned()) && is == of && marked(a) && reconcile.ChildOf(live).Foreign == "" &&
+	signed := childSigned(seal, want, live)
+	return (signed || seal.TakesUnsigned()) && is == of && (marked(a) || signed && cleared(live)) && reconcile.ChildOf(live).Foreign == "" &&
 		(labelOf(live) == labelOf(want) || !a.Owns("labels", reconcile.ControllerLabel))
 }
 
@@ -212,6 +217,33 @@ func childSigned(seal *effect.Seal, want, live map[string]any) bool {
 // uid of another parent, has no child deleted.
 func marked(a *apply.Fields) bool {
 	return a != nil && a.Owns("annotations", reconcile.ParentUIDAnnotation)
+}
+
+// cleared says that somebody has cleared managedFields: the signature alone tells who has made the object.
+func cleared(live map[string]any) bool {
+	entries := effect.At[[]any](live, "metadata", "managedFields")
+	return len(entries) == 0 || nobodyIn(entries) >= 0
+}
+
+func nobodyIn(entries []any) int {
+	return slices.IndexFunc(entries, func(e any) bool { entry, _ := e.(map[string]any); return entry["manager"] == apply.Nobody })
+}
+
+// freed takes from nobody what an object has that was applied after somebody had cleared managedFields: else fields
+// that are wanted no more would stay.
+func (w *Writer) freed(ctx context.Context, manager string, ref effect.Ref, live map[string]any) (map[string]any, error) {
+	at := nobodyIn(effect.At[[]any](live, "metadata", "managedFields"))
+	if at < 0 {
+		return live, nil
+	}
+	p, err := w.o.Client.begin(ctx, manager, effect.Write{
+		Kind: effect.WritePatch, Ref: ref, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
+		Patch: &effect.Patch{Type: effect.PatchJSON, Body: []any{map[string]any{"op": "remove", "path": fmt.Sprintf("/metadata/managedFields/%d", at)}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.run(ctx)
 }
 
 func labelOf(obj map[string]any) string {
@@ -261,7 +293,8 @@ func Owns(want, live map[string]any, manager string) bool {
 // Written says whether manager has made live a child. Signed says whether it carries the signature, too: else
 // somebody has written the marks, or an earlier version.
 func Written(seal *effect.Seal, live map[string]any, manager string) (made, signed bool) {
-	return marked(apply.FieldsOf(live, manager, "")), childSigned(seal, live, live)
+	signed = childSigned(seal, live, live)
+	return marked(apply.FieldsOf(live, manager, "")) || signed && cleared(live), signed
 }
 
 // Takers returns the other managers of an object, without those that write its status only.

@@ -3,11 +3,14 @@ package cluster
 import (
 	"errors"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/starling-operator/starling/runtime/apply"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -55,6 +58,34 @@ func TestWritten(t *testing.T) {
 	}
 	if by := Takers(live, "us"); len(by) != 1 || by[0] != "kubectl-edit" {
 		t.Errorf("by %v", by)
+	}
+}
+
+// Of an object whose managedFields somebody has cleared the signature tells whose it is, also once others have applied
+// it.
+func TestWrittenAndCleared(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries []any
+		signed  bool
+		want    bool
+	}{
+		"cleared":                    {nil, true, true},
+		"cleared, applied by others": {[]any{map[string]any{"manager": "kubectl", "operation": "Apply"}, map[string]any{"manager": apply.Nobody, "operation": "Update"}}, true, true},
+		"cleared, not signed":        {nil, false, false},
+		"made by others":             {[]any{map[string]any{"manager": "kubectl-create", "operation": "Update"}}, true, false},
+	} {
+		seal := effect.NewSeal(time.Now)
+		seal.Use([]byte("secret"), time.Time{})
+		live := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": "a", "namespace": "b", "uid": "u", "managedFields": test.entries, "labels": map[string]any{reconcile.ControllerLabel: "c"},
+			"annotations": map[string]any{reconcile.ParentUIDAnnotation: "p"},
+		}}
+		if test.signed {
+			live["metadata"].(map[string]any)["annotations"].(map[string]any)[effect.ChildSignature] = seal.Sign(effect.RefOf(live), "u", childClaim(live)...)
+		}
+		if made, _ := Written(seal, live, "us"); made != test.want {
+			t.Errorf("%s: ours: %t", name, made)
+		}
 	}
 }
 

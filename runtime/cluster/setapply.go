@@ -127,6 +127,9 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 	p.live, p.seen = s.live, true
 	asked := time.Now()
 	obj, err := p.run(ctx)
+	if err == nil {
+		obj, err = a.writer.freed(ctx, a.marks.manager, m.Ref, obj)
+	}
 	if err != nil {
 		return "", err
 	}

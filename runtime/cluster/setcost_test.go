@@ -226,7 +226,10 @@ func TestSetHealsWhatDiffers(t *testing.T) {
 		theirs(effect.PatchMerge, map[string]any{"metadata": map[string]any{"labels": nil}})
 		w.want("the label", objects, list, "PATCH m003", "GET m003", "PATCH m003")
 		theirs(effect.PatchMerge, map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{}}}})
-		w.want("managedFields", objects, list, "PATCH m003")
+		w.want("managedFields", objects, list, "PATCH m003", "PATCH m003") // what nobody has is taken from it, too
+		if entries := effect.At[[]any](w.get(ref), "metadata", "managedFields"); nobodyIn(entries) >= 0 {
+			t.Errorf("nobody has fields: %v", entries)
+		}
 		if _, err := w.write("them", effect.Write{Kind: effect.WriteDelete, Ref: ref}); err != nil {
 			t.Fatal(err)
 		}
