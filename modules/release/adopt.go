@@ -136,7 +136,7 @@ func (m *Manager) maker(live *metav1.PartialObjectMetadata, ref Ref) string {
 
 // others says whether a module is in the tree that is not the one of a release.
 func (m *Manager) others(module string, ref Ref) bool {
-	return module != "" && module != ref.Module && (m.o.Folder == nil || m.o.Folder(module) != nil)
+	return module != "" && module != ref.Module && (m.o.Folders == nil || m.folder(module) != nil)
 }
 
 // holds says whether the newest revision of a release has an object in it.

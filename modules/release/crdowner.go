@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/modules/chart"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -70,14 +71,45 @@ func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) defi
 func (m *Manager) stillHas(module, name string) bool {
 	has, known := m.crds.has(module, name)
 	inChart, asked := m.crds.has(ofChart(module), name)
-	if has || inChart || known && asked || m.o.Folder == nil {
+	if has || inChart || known && asked {
 		return has || inChart
 	}
-	folder := m.o.Folder(module)
-	return folder != nil && (folder.Err != nil || !asked && folder.Chart != nil || !known && slices.ContainsFunc(folder.CRDs, func(f chart.File) bool {
+	folder := m.folder(module)
+	return folder != nil && (folder.Err != nil || !asked && folder.Chart != nil || !known && defines(folder.CRDs, name))
+}
+
+// folder is that of a module; nil: there is none.
+func (m *Manager) folder(module string) *tree.Module {
+	if m.o.Folders == nil {
+		return nil
+	}
+	all := m.o.Folders()
+	if i := slices.IndexFunc(all, func(f *tree.Module) bool { return f.Name == module }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// defines says whether files have a definition, or one cannot be read that may.
+func defines(files []chart.File, name string) bool {
+	return slices.ContainsFunc(files, func(f chart.File) bool {
 		all, err := chart.Definitions(f)
-		return err != nil || slices.ContainsFunc(all, func(c chart.Definition) bool { return c.Object.GetName() == name })
-	}))
+		return err != nil || slices.ContainsFunc(all, func(d chart.Definition) bool { return d.Object.GetName() == name })
+	})
+}
+
+// defined says whether somebody has a definition in crds/: a module, or its chart, that was asked for its definitions
+// since the start, or has them in the tree.
+func (m *Manager) defined(name string) bool {
+	return m.crds.defines(name) || m.o.Folders != nil && slices.ContainsFunc(m.o.Folders(), func(f *tree.Module) bool {
+		files := f.CRDs
+		if f.Chart != nil {
+			files = slices.Concat(files, slices.DeleteFunc(slices.Clone(f.Chart.Files), func(f chart.File) bool {
+				return !strings.HasPrefix(f.Path, "crds/") && !strings.Contains(f.Path, "/crds/")
+			}))
+		}
+		return defines(files, name)
+	})
 }
 
 // staying is whose definition stays in the place of one that differs; "" for nobody's. Among modules that which is

@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -209,15 +210,21 @@ func (w *driftWorld) second(f *manyFixture) *Manager {
 
 // A definition leaves the templates of a chart while a module has it in crds/: it stays, with all its objects.
 func TestADefinitionOfTemplatesThatModulesHave(t *testing.T) {
-	for _, module := range []string{"second", "web"} {
+	for _, module := range []string{"second", "web", "later"} {
 		for _, uninstall := range []bool{true, false} {
-			w, _ := newSimulatedDrift(t)
+			w, f := newSimulatedDrift(t)
 			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", thing("red")), Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}
 			if _, err := w.Reconcile(t.Context(), web); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.bring(w.Manager, module, false, thing("red")); err != nil {
 				t.Fatal(err)
+			}
+			if module == "later" { // nobody has asked it yet
+				w.Manager = f.manager()
+				w.o.Folders = func() []*tree.Module {
+					return []*tree.Module{{Name: "later", CRDs: []chart.File{{Path: "crds/a.yaml", Data: []byte(thing("red"))}}}}
+				}
 			}
 			if _, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs}); err != nil { // its marks are the release's again
 				t.Fatal(err)

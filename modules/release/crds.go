@@ -91,7 +91,7 @@ func (m *Manager) Left(module string) []string { return m.crds.leftTo(module) }
 // ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,
 // and applies those of others that were left to it.
 func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
-	m.crds.forget(module, func(module string) bool { return m.o.Folder != nil && m.o.Folder(module) != nil })
+	m.crds.forget(module, func(module string) bool { return m.folder(module) != nil })
 	ctx, leave, err := m.enter(ctx, crdTimeout)
 	if err != nil {
 		return err

@@ -66,14 +66,14 @@ func TestAnInstalledDefinitionStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Manager = f.manager()
-			w.o.Folder = func(module string) *tree.Module {
-				switch module {
-				case z:
-					return tt.zone
-				case a, "zz":
-					return &tree.Module{}
+			w.o.Folders = func() []*tree.Module {
+				all := []*tree.Module{{Name: a}, {Name: "zz"}}
+				if tt.zone != nil {
+					zone := *tt.zone
+					zone.Name = z
+					all = append(all, &zone)
 				}
-				return nil
+				return all
 			}
 			if tt.before != nil {
 				if err := tt.before(w); err != nil {

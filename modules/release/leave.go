@@ -19,7 +19,7 @@ import (
 // take deletes an object that is of a release, and leaves what another one has taken over, or waits for, and definitions
 // that a module has in crds/. keep leaves objects that ask for it. deleted says that it is gone, or on its way.
 func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, key Key, keep bool) (deleted bool, err error) {
-	if key.Kind == "CustomResourceDefinition" && m.crds.defines(key.Name) {
+	if key.Kind == "CustomResourceDefinition" && m.defined(key.Name) {
 		return false, nil
 	}
 	client := m.meta.Resource(mapping.Resource).Namespace(key.Namespace)

@@ -48,9 +48,8 @@ type Options struct {
 	// Converts says of which CustomResourceDefinitions the conversion is set by
 	// somebody else, whatever crds/ says; nil: of none.
 	Converts func(crd string) bool
-	// Folder is that of a module, with Err where it is broken; nil: the tree has no module of this name. Without a
-	// function it has any.
-	Folder func(module string) *tree.Module
+	// Folders are those of the modules of the tree, with Err where one is broken. Nil: nobody knows which modules there are.
+	Folders func() []*tree.Module
 	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
 	// ends. Code that waits for that takes it as done.
 	Lifeless bool

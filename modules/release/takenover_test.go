@@ -90,7 +90,7 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 				}
 			}
 			thief := Target{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm), Adopt: true}
-			w.o.Folder = func(module string) *tree.Module { return map[bool]*tree.Module{true: {}}[module != "gone"] }
+			w.o.Folders = func() []*tree.Module { return []*tree.Module{{Name: "thief"}, {Name: "victim"}, {Name: "other"}} }
 			writes := len(f.writes)
 			_, err := w.Reconcile(t.Context(), thief)
 			if meta.err == "" && err != nil || meta.err != "" && (err == nil || !strings.Contains(err.Error(), meta.err)) {

@@ -89,19 +89,17 @@ func (g *Generation) All() []*Module {
 	return out
 }
 
-// Folder is that of a module, with the errors of the module; nil where it has no module of this name.
-func (g *Generation) Folder(module string) *tree.Module {
+// Folders are those of the modules, with their errors.
+func (g *Generation) Folders() (all []*tree.Module) {
 	for _, m := range g.All() {
-		if m.Name == module {
-			var folder tree.Module
-			if m.Tree != nil {
-				folder = *m.Tree
-			}
-			folder.Err = m.Err
-			return &folder
+		folder := tree.Module{Name: m.Name}
+		if m.Tree != nil {
+			folder = *m.Tree
 		}
+		folder.Err = m.Err
+		all = append(all, &folder)
 	}
-	return nil
+	return all
 }
 
 // Nodes are the modules as their order is made of them.

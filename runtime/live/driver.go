@@ -260,7 +260,7 @@ func New(o Options) (*Driver, error) {
 		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(), Others: o.Client.Others,
 		Older:    d.older,
 		Converts: func(crd string) bool { return d.generation.Load().Converts(crd) },
-		Folder:   func(module string) *tree.Module { return d.generation.Load().Folder(module) },
+		Folders:  func() []*tree.Module { return d.generation.Load().Folders() },
 	}); err != nil {
 		return nil, err
 	}

@@ -40,5 +40,5 @@ func (w *World) gone(a engine.Gone) {
 	w.Metrics.Unpublish(a.Module, a.Hook, "")
 }
 
-// folder is that of a module of the tree in force.
-func (w *World) folder(module string) *tree.Module { return w.o.Generation.Folder(module) }
+// folders are those of the tree in force.
+func (w *World) folders() []*tree.Module { return w.o.Generation.Folders() }
