@@ -167,7 +167,10 @@ func (c *checker) renderModule(m *generation.Module) (rendered, error) {
 	if err != nil {
 		return rendered{}, err
 	}
-	return c.render(ctx, chart.Input{Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}), nil
+	return c.render(ctx, chart.Input{
+		Module: m.Name, Name: m.Decl.Release, Namespace: cmp.Or(m.Decl.Namespace, "starling-system"), Chart: m.Tree.Chart, Values: view,
+		Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test,
+	}), nil
 }
 
 // chart tells of one chart.

@@ -175,7 +175,10 @@ func (b *builder) renderWith(c *charted, caps *helm.Capabilities, view map[strin
 	if err != nil {
 		return err
 	}
-	target := chart.Input{Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view, Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test}
+	target := chart.Input{
+		Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view,
+		Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test,
+	}
 	o := b.o.Renderer.Offline(ctx, target, caps)
 	for _, f := range o.CRDs { // those of packed subcharts too
 		b.definition(m, f.Data, true)

@@ -207,7 +207,8 @@ func (n *narrowing) problem(obj map[string]any) string {
 	already := n.before.Validate(before, nil, false)
 	for _, e := range wrong {
 		if !slices.ContainsFunc(already, func(o *field.Error) bool { return o.Field == e.Field && o.Type == e.Type }) {
-			return fmt.Sprintf("refuses %s (%s)", strings.TrimPrefix(e.Field, "<nil>."), cmp.Or(message.Cut(message.Line(strings.TrimPrefix(e.Detail, e.Field+" in body ")), 300), strings.ToLower(e.Type.String())))
+			why := message.Cut(message.Line(strings.TrimPrefix(e.Detail, e.Field+" in body ")), 300)
+			return fmt.Sprintf("refuses %s (%s)", strings.TrimPrefix(e.Field, "<nil>."), cmp.Or(why, strings.ToLower(e.Type.String())))
 		}
 	}
 	return ""

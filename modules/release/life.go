@@ -252,8 +252,8 @@ func (l *life) carryOut(next step, p revisionPlan, live []placed) (done bool, er
 	if err := l.hooks(p.rel, pre, p.was); err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(p.rel.Hooks, func(h *helm.Hook) bool { return slices.Contains(h.Events, pre) }) { // they may have changed some, and watches lag behind
-		l.target.Standing = nil
+	if slices.ContainsFunc(p.rel.Hooks, func(h *helm.Hook) bool { return slices.Contains(h.Events, pre) }) {
+		l.target.Standing = nil // they may have changed some, and watches lag behind
 		if live, err = l.free(p); err != nil {
 			return false, err
 		}

@@ -206,7 +206,8 @@ func (r *reconcile) definitions() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.m.applyCRDs(r.ctx, crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}, chart.Label(crds, r.t.Labels))
+	of := crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}
+	return r.m.applyCRDs(r.ctx, of, chart.Label(crds, r.t.Labels))
 }
 
 // render renders the chart after its own CustomResourceDefinitions are there, as
