@@ -33,7 +33,7 @@ type Facts struct {
 // Load builds a chart of files that may come from anywhere, within the limits of charts; its
 // dependencies may be missing.
 func Load(c *Chart) (*helm.Chart, error) {
-	if err := CheckFiles(c.Files); err != nil {
+	if err := checkFiles(c.Files); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name, err)
 	}
 	return loadFiles(c)
@@ -68,7 +68,7 @@ func Installable(c *Chart) (*helm.Chart, error) {
 
 // FactsOf looks at all files of a chart with a digest, and of its subcharts; packed ones too.
 func FactsOf(c *Chart, digest string) (Facts, error) {
-	if err := CheckFiles(c.Files); err != nil {
+	if err := checkFiles(c.Files); err != nil {
 		return Facts{}, fmt.Errorf("chart %s: %w", c.Name, err)
 	}
 	ch, err := Installable(c)

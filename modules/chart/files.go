@@ -23,9 +23,9 @@ const (
 // parsed are the files of a chart that Helm reads as YAML while it loads it.
 var parsed = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}
 
-// CheckFiles refuses files that Helm must not be given to load, which it does without
+// checkFiles refuses files that Helm must not be given to load, which it does without
 // limits.
-func CheckFiles(files []File) error {
+func checkFiles(files []File) error {
 	c := &fileCheck{left: maxUnpacked}
 	for _, f := range files {
 		if err := c.file("", f.Path, f.Data, 0); err != nil {

@@ -25,8 +25,8 @@ var (
 	nothingFrom = regexp.MustCompile(`there is nothing to take \.\w+ from in \{\{ \.Values\.([\w.]+) \}\}`)
 )
 
-// OpenBlock is the line, from 1, of the innermost block of a template that has no end; 0 when each has one.
-func OpenBlock(template []byte) int {
+// openBlock is the line, from 1, of the innermost block of a template that has no end; 0 when each has one.
+func openBlock(template []byte) int {
 	var open []int
 	for i, line := range strings.Split(string(template), "\n") {
 		for _, m := range blockWord.FindAllStringSubmatch(line, -1) {
@@ -122,7 +122,7 @@ func InSource(c *tree.Chart, text string) string {
 	if line := openAction(string(f.Data)); line > 0 {
 		return fmt.Sprintf("%s:%d: the action that begins here has no }}", at[1], line)
 	}
-	if line := OpenBlock(f.Data); line > 0 && strings.Contains(text, NoEnd) {
+	if line := openBlock(f.Data); line > 0 && strings.Contains(text, NoEnd) {
 		return at[1] + ":" + strconv.Itoa(line) + ": " + text[len(at[0]):]
 	}
 	return text

@@ -70,7 +70,7 @@ type Read struct {
 // Offline renders the target's chart as a first install, without a cluster: lookups find
 // nothing. calls are the functions whose places it reports.
 func (r *Renderer) Offline(ctx context.Context, t Input, caps *helm.Capabilities, calls ...string) Offline {
-	if err := CheckFiles(t.Chart.Files); err != nil {
+	if err := checkFiles(t.Chart.Files); err != nil {
 		return Offline{Err: fmt.Errorf("chart %s: %w", t.Chart.Name, err), Broken: true}
 	}
 	j, err := newJob(jobOffline, t)

@@ -216,9 +216,9 @@ func Problem(err error, doc string) (problem string, line int) {
 	return problem, line
 }
 
-// IndentHint says how an action of a template is written that has put a field of an object of a kind elsewhere, as its
+// indentHint says how an action of a template is written that has put a field of an object of a kind elsewhere, as its
 // lines are indented wrongly; "" when none has.
-func IndentHint(template []byte, rendered, field string) (hint string, line int) {
+func indentHint(template []byte, rendered, field string) (hint string, line int) {
 	key := field[strings.LastIndexByte(field, '.')+1:]
 	for i, text := range strings.Split(rendered, "\n") {
 		if m := keyLine.FindStringSubmatch(text); m == nil || m[2] != key {

@@ -44,10 +44,10 @@ func TestPlaceOf(t *testing.T) {
 
 // The line of a block that has no end is that of the innermost one.
 func TestOpenBlock(t *testing.T) {
-	if got := OpenBlock([]byte("{{ if a }}\n{{- range b }}\n{{ end }}\nc\n")); got != 1 {
+	if got := openBlock([]byte("{{ if a }}\n{{- range b }}\n{{ end }}\nc\n")); got != 1 {
 		t.Error(got)
 	}
-	if got := OpenBlock([]byte("{{ if a }}{{ end }}\n")); got != 0 {
+	if got := openBlock([]byte("{{ if a }}{{ end }}\n")); got != 0 {
 		t.Error(got)
 	}
 }

@@ -380,7 +380,7 @@ func TestCheckFiles(t *testing.T) {
 		{"zeros inside", "charts/sub.tgz", string(pack(t, "charts/s.tgz", string(pack(t, "a", strings.Repeat("\x00", maxUnpacked))))), "charts/sub.tgz!charts/s.tgz: packed charts hold more than 32 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := CheckFiles([]File{{Path: tt.path, Data: []byte(tt.data)}})
+			err := checkFiles([]File{{Path: tt.path, Data: []byte(tt.data)}})
 			if tt.want == "" && err != nil || !strings.HasPrefix(errorText(err), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}

@@ -73,7 +73,7 @@ func (t Input) lineOf(name, kind, object, path string) int {
 // meant, or "".
 func FieldAt(template []byte, kind, rendered, path, near string) (line int, hint string) {
 	if line = LineOf(template, kind, path); line == 0 { // an action has written it
-		hint, line = IndentHint(template, rendered, path)
+		hint, line = indentHint(template, rendered, path)
 	}
 	// No field has a colon in its name: the first line of a value stands behind its key, so no other field was meant.
 	if key, _, joined := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], ":"); joined {

@@ -41,7 +41,7 @@ type site struct{ outer, inner position }
 // Written tells of all objects that the templates of a chart, and of its subcharts, on or off, may render. They are
 // read, not only rendered: conditions may come to be true.
 func (r *Renderer) Written(ctx context.Context, t Input, caps *helm.Capabilities) ([]Written, error) {
-	if err := CheckFiles(t.Chart.Files); err != nil {
+	if err := checkFiles(t.Chart.Files); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", t.Chart.Name, err)
 	}
 	j, err := newJob(jobWritten, t)
