@@ -75,7 +75,7 @@ func (r *Renderer) tooMuch() error {
 	return fmt.Errorf("it takes more than %d MiB of memory: a template makes too much, or reads too much; %s", r.o.Memory>>20, advice)
 }
 
-// do has the job done. An error is that of the process or of ctx; what is wrong with the chart is in the outcome.
+// do sees to a job. An error is that of the process or of ctx; what is wrong with the chart is in the outcome.
 func (r *Renderer) do(ctx context.Context, j job, lookup helm.Lookup) (outcome, error) {
 	if r == nil {
 		return doHere(ctx, j, lookup)
@@ -90,7 +90,7 @@ func (r *Renderer) do(ctx context.Context, j job, lookup helm.Lookup) (outcome, 
 	return out, err
 }
 
-// doIn has the job done by a process as soon as there is one of slots.
+// doIn gives a job to a process as soon as one of slots is free.
 func (r *Renderer) doIn(ctx context.Context, slots chan struct{}, j job, lookup helm.Lookup) (outcome, error) {
 	select {
 	case slots <- struct{}{}: // the one that waits longest is next

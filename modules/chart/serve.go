@@ -97,7 +97,7 @@ type server struct {
 	answers chan answer
 }
 
-// ask has the other process answer a lookup.
+// ask sends a lookup to the other process, which answers it.
 func (s *server) ask(apiVersion, kind, namespace, name string) (map[string]any, error) {
 	of := effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 	if err := s.out.Encode(toParent{Lookup: &of}); err != nil {

@@ -203,7 +203,7 @@ type Target struct {
 	// Values are plain data: all that the chart sees under .Values, above its own
 	// values.yaml. They are not changed.
 	Values map[string]any
-	// Reads are the global values that the chart reads, nil: all. Others have nothing rendered when they change.
+	// Reads are the global values that the chart reads, nil: all. A change of others renders nothing.
 	Reads *reads.Reads
 	// Secrets returns texts of the values that are known to be secret; nil: none are.
 	Secrets func() []string

@@ -41,7 +41,7 @@ func triesOf(list []*helm.Release) (out tries) {
 	return out
 }
 
-// of is the object as those revisions had it that may have written it, whose last write was at a time: one that failed
+// of is the object as revisions had it that may have written it, whose last write was at a time: one that failed
 // before that has changed nothing.
 func (t tries) of(s stored, wrote time.Time) (out []map[string]any) {
 	for _, f := range t.failed {
