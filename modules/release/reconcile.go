@@ -278,7 +278,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return begun, inTemplate(r.t, shown, err)
 	}
-	if err := r.noteObjects(l); err != nil {
+	if err := r.noteObjects(l, shown); err != nil {
 		return true, err
 	}
 	if shown.back == nil {
@@ -305,6 +305,9 @@ func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 	if err != nil {
 		return err
 	}
+	// What was left already stays recorded until the next revision is deployed, also if that holds it: it may end before
+	// it begins.
+	left = chart.Merge(r.t.Namespace, left, r.m.placed(rec.Left))
 	p.unknown = len(rec.Unknown) > 0
 	// Objects say of which revision they are: no write is needed before the next one.
 	return r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects})

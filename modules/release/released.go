@@ -146,7 +146,7 @@ type deployed struct {
 
 // noteObjects keeps in the record what an action has made, and the fields that the API server has dropped: it says so
 // once.
-func (r *reconcile) noteObjects(s *life) error {
+func (r *reconcile) noteObjects(s *life, shown rendering) error {
 	uid := s.uids[r.last.Number]
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
@@ -159,6 +159,7 @@ func (r *reconcile) noteObjects(s *life) error {
 	s.mu.Lock()
 	warnings := slices.Sorted(maps.Keys(s.warned))
 	s.mu.Unlock()
+	rec.Left = chart.Without(r.t.Namespace, rec.Left, r.m.placed(shown.objects))
 	rec.Objects = r.objects.kept()
 	rec.Unknown = append(chart.UnknownFields(r.t.input(), r.rendered.files, warnings), r.rendered.warnings...)
 	for _, text := range warnings {
