@@ -305,8 +305,8 @@ func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 	if err != nil {
 		return err
 	}
-	// What was left already stays recorded until the next revision is deployed, also if that holds it: it may end before
-	// it begins.
+	// Objects that were left already stay recorded until the next revision is deployed, also if that holds them: it may
+	// end before it begins.
 	left = chart.Merge(r.t.Namespace, left, r.m.placed(rec.Left))
 	p.unknown = len(rec.Unknown) > 0
 	// Objects say of which revision they are: no write is needed before the next one.
