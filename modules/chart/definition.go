@@ -32,7 +32,7 @@ type Definition struct {
 	// File is its path.
 	File        string
 	Group, Kind string
-	// Versions are those that are served.
+	// Versions are the served ones.
 	Versions []string
 	Sum      [sha256.Size]byte
 }

@@ -81,10 +81,12 @@ type lostPort struct {
 	labels map[string]any
 }
 
-// ObjectsIn names the objects of rendered files. The error is about the first one that the API server cannot be told of;
-// warnings are about those that are applied in another way than the chart has it. clusterWide says whether the cluster
-// serves the kind of an object without namespaces.
-func ObjectsIn(in Input, ch *helm.Chart, files map[string]string, clusterWide func(Object) bool) (all []Object, warnings []string, err error) {
+// ObjectsIn names the objects of rendered files. The error is about the first one that the API server cannot be told
+// of; warnings are about objects that are applied in another way than the chart has it. clusterWide says whether the
+// cluster serves the kind of an object without namespaces.
+func ObjectsIn(in Input, ch *helm.Chart, files map[string]string, clusterWide func(Object) bool) (
+	all []Object, warnings []string, err error,
+) {
 	f := faults{t: in, clusterWide: clusterWide, seen: map[string][]place{}, definitions: slices.Concat(in.CRDs, helm.CRDs(ch))}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		found, err := documentsOf(files[name])

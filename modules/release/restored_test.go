@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A backup that is restored, and somebody who clears managedFields, make one writer of all fields: those that are not the
-// chart's stay, and those that leave the chart go.
+// A backup that is restored, and somebody who clears managedFields, make one writer of all fields: fields of others
+// stay, and fields that leave the chart go.
 func TestFieldsOfOthersOutliveTheirWriters(t *testing.T) {
 	for name, lose := range map[string]func(o *others){
 		"cleared": func(o *others) { o.merge(`{"metadata":{"managedFields":[{}]}}`) },

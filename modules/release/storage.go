@@ -59,7 +59,7 @@ func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
 	return all, nil
 }
 
-// sortRevisions has the newest come first, and notes there which older ones are deployed.
+// sortRevisions puts the newest first, and notes there which older ones are deployed.
 func sortRevisions(all []revision) {
 	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
 	for i, r := range all {

@@ -74,8 +74,8 @@ func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool,
 	return false, errors.New("states have no order")
 }
 
-// read makes the state of an object of which no more than the metadata need be there. A field that is not there, or of
-// another type, counts as empty. Of a Job it sees whether that has finished. It is nil for an object that is ignored.
+// read makes the state of an object, whose metadata alone need be there. A field that is not there, or of another type,
+// counts as empty. Of a Job it sees whether that has finished. It is nil for an object that is ignored.
 func read(obj map[string]any, job bool, manager string, ignore func(in name, object string) (paths []owned.Path, all bool)) *state {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
