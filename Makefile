@@ -21,6 +21,8 @@ ORDERS   ?= 5000
 FAULTS   ?= 10
 OLDER    ?=
 RUN      ?=
+PKG      ?=
+SINCE    ?= HEAD
 CHAOS    ?= 3m
 SOAK     ?= 10m
 VULNDB   ?= https://vuln.go.dev
@@ -49,8 +51,12 @@ KUBERNETES = $(shell go -C cmd/devcluster list -m -f '{{.Version}}' k8s.io/kuber
 VERSION_X  = -X k8s.io/component-base/version
 KUBE_LD    = $(VERSION_X).gitVersion=$(KUBERNETES) $(VERSION_X).gitMajor=1 $(VERSION_X).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
+# What `starling version` says was built; nothing where git cannot tell.
+GIT   = git -c safe.directory='*'
+STAMP = $(shell $(GIT) log -1 --abbrev=12 --format='-X main.date=%cI -X main.commit=%h' 2>/dev/null)$(if $(shell $(GIT) status --porcelain 2>/dev/null),+changed)
+
 .NOTPARALLEL:
-.PHONY: help clients pictures site run smoke test lint lint-devcluster unit examples race race-e2e helm4 nightly random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
+.PHONY: help clients pictures site run smoke test quick format lint lint-devcluster unit examples race race-e2e helm4 nightly random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -61,10 +67,26 @@ run: build devcluster ## a control plane and Starling on examples/quickstart; Ct
 smoke: $(if $(STARLING),,build) devcluster ## the same, checked, then stopped; STARLING=file runs that one
 	@go run ./cmd/demo --check --starling "$(or $(STARLING),bin/starling)"
 
-test: lint unit examples e2e ## all checks and tests but lint-devcluster and hostile
+ifeq ($(PKG),)
+test: lint unit examples e2e ## all checks and tests but those of make nightly; PKG=./modules/release runs those of packages alone
+else
+test: build devcluster clients
+	go vet -tags e2e $(PKG)
+	go $(TEST) -tags e2e $(PKG)
+endif
 
-lint: ## gofmt, go vet and staticcheck
+# The root, whose tests read all that is written, and packages with Go files that differ from the commit SINCE.
+CHANGED = $(sort . $(patsubst %/,./%,$(dir $(wildcard $(shell { git diff --name-only --relative $(SINCE) -- '*.go'; \
+  git ls-files -o --exclude-standard -- '*.go'; } | grep -v -e '^tools/' -e '^cmd/devcluster/')))))
+
+quick: format ## two minutes: go vet, and tests without a cluster, of packages that differ from SINCE (default HEAD)
+	go vet -tags e2e $(CHANGED)
+	go $(TEST) $(CHANGED)
+
+format:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt these files:" $$files >&2; exit 1; }
+
+lint: format ## gofmt, go vet and staticcheck
 	go vet -tags e2e ./...
 	go -C cmd/devcluster vet ./...
 	go -C tools vet ./...
@@ -106,7 +128,7 @@ helm4: ## charts rendered with Helm 3 and with Helm 4; the differences that are 
 	go -C tools/helm4 vet ./...
 	go -C tools/helm4 $(TEST) ./...
 
-nightly: race race-e2e helm4 hostile faults chaos explore ## all that .ci/run has no time for; takes a night
+nightly: lint-devcluster race race-e2e helm4 hostile fuzz faults chaos explore ## all that .ci/run has no time for; takes a night
 
 random: build devcluster ## the random tests over SEEDS times their seeds (default 10), the crash tests SEEDS times
 	SEEDS=$(SEEDS) go $(TEST) -timeout=2h ./runtime/engine ./modules/values
@@ -136,8 +158,8 @@ hostile: build devcluster ## attacks on Starling in a memory cgroup, on a real c
 fuzz: ## every fuzz target for FUZZTIME (default 30s); FUZZ=name,name picks some
 	@go -C tools run ./fuzz -dir $(CURDIR) -time $(FUZZTIME) -only "$(FUZZ)"
 
-fuzz-short: ## three fuzz targets, 30s each: what people write, and what objects hold
-	@go -C tools run ./fuzz -dir $(CURDIR) -time 30s -only FuzzHookFile,FuzzFilter,FuzzPatches
+fuzz-short: ## three fuzz targets, 10s each: what people write, and what objects hold
+	@go -C tools run ./fuzz -dir $(CURDIR) -time 10s -only FuzzHookFile,FuzzFilter,FuzzPatches
 
 # Its tests are those of today: one that looks for what the older version does not have yet fails.
 versions: build devcluster ## the tests of e2e/ with two versions that lead in turn, as in a rollout: OLDER=a commit or tag, RUN=a test
@@ -152,7 +174,7 @@ bench: build devcluster ## speed and memory beside a bare client-go loop
 
 build: ## bin/starling
 	@echo "building bin/starling (the first time: minutes, with a line per package that is compiled)"
-	@go build -v -o bin/starling '-ldflags=-s -w' ./cmd/starling
+	@go build -v -o bin/starling '-ldflags=-s -w $(STAMP)' ./cmd/starling
 
 devcluster: bin/devcluster ## bin/devcluster, a Kubernetes control plane in one process
 
@@ -163,11 +185,11 @@ clients: ## bin/clients: kubectl, helm and a small jq, for tests that run the co
 
 image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/operations.md
 	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image -base "$(BASE)" -platforms "$(PLATFORMS)" \
-	  -compression "$(COMPRESSION)" -version "$(VERSION)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
+	  -compression "$(COMPRESSION)" -version "$(VERSION)" -link "$(STAMP)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
 
 # For this machine only: compiling for another one takes minutes more.
 image-check: ## builds the image for this machine, looks into it, and runs make smoke with what it holds
-	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image-check/layout -platforms linux/$(shell go env GOARCH)
+	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image-check/layout -link "$(STAMP)" -platforms linux/$(shell go env GOARCH)
 	@go -C tools run ./image check -layout $(CURDIR)/bin/image-check/layout -platforms linux/$(shell go env GOARCH) -extract $(CURDIR)/bin/image-check/starling
 	@$(MAKE) --no-print-directory smoke STARLING=bin/image-check/starling
 

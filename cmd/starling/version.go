@@ -9,9 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker in a release (-ldflags "-X main.version=v1.2.3")
-// and changed by nothing else; empty, the build info speaks.
-var version string
+// The linker sets these (-ldflags "-X main.version=v1.2.3"), and nothing else changes them. An empty one leaves it to
+// the build info.
+var (
+	// version is that of a release.
+	version string
+	// commit is what was built, "+changed" if files differed from it; date is the commit's, as in RFC 3339.
+	commit, date string
+)
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -21,24 +26,25 @@ func newVersionCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, info))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, commit, date, info))
 			return err
 		},
 	}
 }
 
-// versionLine returns "starling v1.2.3 (commit 0123456789ab, changed; go1.26.0
-// linux/amd64)". Unknown parts are left out; info may be nil.
-func versionLine(version string, info *debug.BuildInfo) string {
-	var commit string
-	var changed bool
-	if info != nil {
+// versionLine returns "starling v1.2.3 (commit 0123456789ab, changed, of 2026-11-29; go1.26.0 linux/amd64)". Unknown
+// parts are left out; info may be nil.
+func versionLine(version, commit, date string, info *debug.BuildInfo) string {
+	commit, changed := strings.CutSuffix(commit, "+changed")
+	if commit == "" && info != nil {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
 				commit = s.Value
 			case "vcs.modified":
 				changed = s.Value == "true"
+			case "vcs.time":
+				date = s.Value
 			}
 		}
 	}
@@ -47,6 +53,9 @@ func versionLine(version string, info *debug.BuildInfo) string {
 		commit = "commit " + commit[:min(12, len(commit))]
 		if changed {
 			commit += ", changed"
+		}
+		if day, _, is := strings.Cut(date, "T"); is {
+			commit += ", of " + day
 		}
 		about = append(about, commit)
 	}

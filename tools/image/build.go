@@ -30,6 +30,8 @@ const zstandard = "zstd"
 // buildOptions say what to build.
 type buildOptions struct {
 	Dir, Layout, Base, Version, Modules, Push string
+	// Link are more flags of the linker, such as the commit that is built.
+	Link string
 	// Compression of layers is "gzip" or [zstandard].
 	Compression string
 	// Platforms are as "linux/amd64".
@@ -94,7 +96,7 @@ var rarely = []string{"-gcflags=k8s.io/api/...=-l", "-gcflags=github.com/google/
 
 // compile builds the program as `make build` does, but for rarely.
 func compile(ctx context.Context, o buildOptions, arch, program string) error {
-	flags := "-s -w"
+	flags := strings.TrimSpace("-s -w " + o.Link)
 	if o.Version != "" {
 		if strings.ContainsAny(o.Version, " '\"\\") {
 			return fmt.Errorf("-version %q cannot be linked in: letters, digits, dots and dashes", o.Version)

@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.Layout, "out", "", "`folder` to write the OCI layout to; what was there goes")
 	fs.StringVar(&o.Base, "base", "scratch", "`image` to build on; scratch: nothing but certificates and a user")
 	fs.StringVar(&o.Compression, "compression", "gzip", "`gzip`, which all take, or zstd, which takes a sixth less")
+	fs.StringVar(&o.Link, "link", "", "more `flags` of the linker")
 	fs.StringVar(&o.Version, "version", "", "`version` that starling says it is")
 	fs.StringVar(&o.Modules, "modules", "", "`folder` of a module tree to put into the image, as "+modulesPath)
 	fs.StringVar(&o.Push, "push", "", "`name` of the image in a registry to push it to, too")
