@@ -1,4 +1,4 @@
-# For people with Docker; without it, `make image` makes the same image. See docs/operations.md.
+# For people with Docker; without it, `make image` makes the same image. See docs/install.md.
 #
 #   docker build -t starling:dev --build-arg VERSION=v0.1.0 .
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build

@@ -183,7 +183,7 @@ clients: ## bin/clients: kubectl, helm and a small jq, for tests that run the co
 	@echo "building bin/clients (the first time: a minute or two)"
 	@go -C tools/clients build -o $(CURDIR)/bin/clients/ '-ldflags=-s -w' ./kubectl ./jq helm.sh/helm/v3/cmd/helm
 
-image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/operations.md
+image: ## bin/image, the container image as an OCI layout, without Docker; its options: docs/install.md
 	@go -C tools run ./image build -dir $(CURDIR) -out $(CURDIR)/bin/image -base "$(BASE)" -platforms "$(PLATFORMS)" \
 	  -compression "$(COMPRESSION)" -version "$(VERSION)" -link "$(STAMP)" -modules "$(if $(MODULES),$(abspath $(MODULES)))" -push "$(PUSH)"
 

@@ -13,7 +13,7 @@ import (
 
 const modulePath = "github.com/starling-operator/starling/"
 
-// layers is the import table of CONTRIBUTING.md, leaves last. A package may import
+// layers is the import table of docs/architecture.md, leaves last. A package may import
 // packages of the same layer where that is allowed, and of any layer below.
 var layers = []struct {
 	name     string
@@ -89,7 +89,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 		}
 		from, known := layerOf[name]
 		if !known {
-			t.Errorf("package %s is in no layer; put it into the table of this test and of CONTRIBUTING.md", name)
+			t.Errorf("package %s is in no layer; put it into the table of this test and of docs/architecture.md", name)
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -349,7 +349,7 @@ func files(t *testing.T, endings ...string) []string {
 
 // A step of a way is the function of that name in that file.
 func TestWaysAreTheCode(t *testing.T) {
-	steps := regexp.MustCompile("(?m)^\\| *\\d* *\\| `([a-z/]+\\.go)` \\| `([A-Za-z]+)` \\|").FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1)
+	steps := regexp.MustCompile("(?m)^\\| *\\d* *\\| `([a-z/]+\\.go)` \\| `([A-Za-z]+)` \\|").FindAllStringSubmatch(read(t, "docs/ways.md"), -1)
 	if len(steps) < 30 {
 		t.Errorf("%d steps were found", len(steps))
 	}
@@ -363,7 +363,7 @@ func TestWaysAreTheCode(t *testing.T) {
 			f, is := d.(*ast.FuncDecl)
 			return is && f.Name.Name == step[2]
 		}) {
-			t.Errorf("CONTRIBUTING.md names %s in %s, which has no such function", step[2], step[1])
+			t.Errorf("docs/ways.md names %s in %s, which has no such function", step[2], step[1])
 		}
 	}
 }

@@ -48,6 +48,19 @@ func TestIndexNamesEachPage(t *testing.T) {
 	}
 }
 
+// The index of decisions has one line for each record, with its number and its title.
+func TestIndexNamesEachDecision(t *testing.T) {
+	index := read(t, "docs/decisions/README.md")
+	for _, page := range glob(t, "docs/decisions/0*.md") {
+		title, _, _ := strings.Cut(strings.TrimPrefix(read(t, page), "# "), "\n")
+		number, title, _ := strings.Cut(title, ". ")
+		line := "| " + number + " | [" + title + "](" + filepath.Base(page) + ") |"
+		if n := strings.Count(index, line); n != 1 {
+			t.Errorf("docs/decisions/README.md has %q %d times; it belongs below one theme", line, n)
+		}
+	}
+}
+
 // anchors are the names that a page's headings have in links.
 func anchors(text string) (out []string) {
 	for _, heading := range headings.FindAllStringSubmatch(text, -1) {

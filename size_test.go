@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,3 +141,46 @@ func declared(t *testing.T, dir string) (types map[string]*ast.TypeSpec, methods
 	}
 	return types, methods
 }
+
+// mostOf bounds what the coordinator, runtime/engine without its machines, has of single things. These limits only fall.
+var mostOf = []struct {
+	pattern string
+	most    int
+	instead string
+}{
+	{`(?m)^func \(e \*Engine\)`, 248, "let a function decide on plain data, or put it into a machine"},
+	{`\be\.touch(All)?\(`, 28, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
+	{`\bstandsBy\(\)`, 26, "a standby withholds what others ask for; let one place do so"},
+	{`Controller [!=]= nil`, 14, "ask what the hook does, not what it is"},
+	{`\.leaving\b`, 28, "ask the verdict"},
+	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=`, 32, "let the global module be a module whose answers differ"},
+}
+
+// mostLines bounds the engine with its machines, without tests.
+const mostLines = 13024
+
+func TestTheEngineOnlyShrinks(t *testing.T) {
+	var engine, all string
+	for _, file := range glob(t, "runtime/engine/*.go", "runtime/engine/*/*.go") {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text := read(t, file)
+		all += text
+		if filepath.Dir(file) == "runtime/engine" {
+			engine += lineComment.ReplaceAllString(text, "")
+		}
+	}
+	for _, limit := range mostOf {
+		if n := len(regexp.MustCompile(limit.pattern).FindAllString(engine, -1)); n > limit.most {
+			t.Errorf("runtime/engine has %d of %s, more than %d: %s", n, limit.pattern, limit.most, limit.instead)
+		} else if n < limit.most {
+			t.Errorf("runtime/engine has %d of %s now: let its limit fall from %d", n, limit.pattern, limit.most)
+		}
+	}
+	if n := strings.Count(all, "\n"); n > mostLines {
+		t.Errorf("the engine and its machines have %d lines, more than %d", n, mostLines)
+	}
+}
+
+var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)

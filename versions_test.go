@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// The table of versions in operations.md names what tests run with.
+// The table of versions in upgrade.md names what tests run with.
 func TestVersionsInDocs(t *testing.T) {
-	_, text, _ := strings.Cut(read(t, "docs/operations.md"), "\n## Versions\n")
+	_, text, _ := strings.Cut(read(t, "docs/upgrade.md"), "\n## Versions\n")
 	table, _, _ := strings.Cut(text, "\n## ")
 	for _, c := range []struct{ says, file, module string }{
 		{"all tests run on ", "cmd/devcluster/go.mod", "k8s.io/kubernetes v"},

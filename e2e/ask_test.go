@@ -16,7 +16,7 @@ import (
 	"github.com/starling-operator/starling/runtime/record"
 )
 
-// docs/operations.md promises: with a kubeconfig that may list pods and exec in them, and nothing else, the commands
+// docs/monitoring.md promises: with a kubeconfig that may list pods and exec in them, and nothing else, the commands
 // that ask a starling ask the pods of deploy/starling.yaml: the one that leads what it alone knows, all of them for
 // runs and logs. A run that a pod has recorded is replayed on this machine.
 //

@@ -161,7 +161,7 @@ func cordoned(t *testing.T) {
 	t.Cleanup(func() { cordon(false) })
 }
 
-// addModule adds a module to the tree of deploy/starling.yaml, as docs/operations.md says: a ConfigMap more in the
+// addModule adds a module to the tree of deploy/starling.yaml, as docs/replicas.md says: a ConfigMap more in the
 // volume, and the roles that `starling rbac` prints.
 func addModule(t *testing.T, ns, work, notes string) {
 	t.Helper()

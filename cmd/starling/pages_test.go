@@ -50,10 +50,10 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// docs/operations.md names each command that asks the pods of a cluster, and README each list of get.
+// docs/monitoring.md names each command that asks the pods of a cluster, and README each list of get.
 func TestPagesNameTheCommands(t *testing.T) {
 	pages := pagesOfTheRepository(t)
-	_, outside, _ := strings.Cut(pages["docs/operations.md"], "\n### From outside\n")
+	_, outside, _ := strings.Cut(pages["docs/monitoring.md"], "\n### From outside\n")
 	outside, _, _ = strings.Cut(outside, "\n```")
 	var lists []string
 	eachCommand(newRootCommand(), func(cmd *cobra.Command) {
@@ -65,7 +65,7 @@ func TestPagesNameTheCommands(t *testing.T) {
 			lists = append(lists, path[1])
 		}
 		if cmd.Flags().Lookup("pod") != nil && !strings.Contains(outside, "`"+path[0]+"`") && !strings.Contains(outside, "`"+strings.Join(path, " ")+"`") {
-			t.Errorf("docs/operations.md, From outside, does not name %s", cmd.CommandPath())
+			t.Errorf("docs/monitoring.md, From outside, does not name %s", cmd.CommandPath())
 		}
 	})
 	named := regexp.MustCompile("`get ([a-z|]+)`").FindStringSubmatch(pages["README.md"])

@@ -92,7 +92,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// docs/operations.md promises: each of its commands does what it says; and so do those of other pages that ask pods.
+// The pages on running Starling promise: each of their commands does what it says, from the install to the removal.
+// So do those of other pages that ask pods.
 func TestPageOperations(t *testing.T) {
 	w := begin(t)
 	var node *cluster.Pods
@@ -136,18 +137,24 @@ func TestPageOperations(t *testing.T) {
 			}},
 		})
 	}
-	w.page("docs/operations.md", Operations, map[string]step{
+	w.page("docs/install.md", Operations, map[string]step{
 		"kubectl apply -f deploy/": {before: w.cordon, after: func() {
 			node = w.pods()
 			w.also("kubectl -n starling-system rollout status deployment/starling", "")
 		}},
+	})
+	w.page("docs/monitoring.md", Operations, map[string]step{
 		"starling logs -f hello --context production": {follows: true},
+	})
+	w.page("docs/replicas.md", Operations, map[string]step{
 		"while ": {follows: true, before: func() {
 			w.also("kubectl apply -f examples/webhooks/backups/crds/ && kubectl wait --for=condition=Established crd --all", "")
 		}},
 		"kubectl -n starling-system rollout restart": {after: func() {
 			w.also("kubectl -n starling-system rollout status deployment/starling", "")
 		}},
+	})
+	w.page("docs/upgrade.md", Operations, map[string]step{
 		"kubectl -n starling-system scale deployment starling": {before: others},
 	})
 }
@@ -167,10 +174,10 @@ metadata: {name: sh.helm.release.v1.web.v1, labels: {owner: helm, name: web, sta
 stringData: {release: H4sIAAAAAAAA}
 `
 
-// docs/operations.md promises: helm installs and upgrades the chart by its commands.
+// docs/install.md promises: helm installs and upgrades the chart by its commands.
 func TestPageByHelm(t *testing.T) {
 	w := begin(t)
-	w.page("docs/operations.md", ByHelm, map[string]step{
+	w.page("docs/install.md", ByHelm, map[string]step{
 		"helm install starling":           {says: "STATUS: deployed"},
 		"helm upgrade --install starling": {says: "REVISION: 2"},
 	})
@@ -239,9 +246,9 @@ func TestCommandsBesideAStarling(t *testing.T) {
 	})
 	w.other = append(w.other, runOfPages, run, "render ingress-nginx ", "render hello ")
 	w.pages(BesideStarling, "starling get replicas", map[string]map[string]step{
-		"docs/commands.md": {"starling get modules -w": {follows: true}},
-		"docs/operations.md": {
-			"starling get queues -w": {follows: true}, "starling logs -f": {follows: true},
+		"docs/commands.md":   {"starling get modules -w": {follows: true}},
+		"docs/monitoring.md": {"starling get queues -w": {follows: true}, "starling logs -f": {follows: true}},
+		"docs/replicas.md": {
 			"starling run --modules addons --name edge": {follows: true}, "starling run --modules addons --name rest": {follows: true},
 		},
 		"docs/troubleshooting.md": {"starling logs -f": {follows: true}},

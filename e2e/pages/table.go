@@ -32,8 +32,11 @@ var table = []struct {
 	{"docs/charts.md", `^starling fetch`, "it needs registries: TestChartsWithALogin has some"},
 
 	{"docs/on-a-cluster.md", ``, Pods},
-	{"docs/operations.md", `^(helm|kubectl (create|label) namespace|starling rbac addons -n starling-system -o values)`, ByHelm},
-	{"docs/operations.md", `^(kubectl|while|go tool pprof|starling (detach|check|rbac))|--context`, Operations},
+	{"docs/install.md", `^(helm|kubectl (create|label) namespace|starling rbac addons -n starling-system -o values)`, ByHelm},
+	{"docs/install.md", `^(kubectl|starling (check|rbac))`, Operations},
+	{"docs/monitoring.md", `^(kubectl|go tool pprof)|--context`, Operations},
+	{"docs/replicas.md", `^(kubectl|while)|--context`, Operations},
+	{"docs/upgrade.md", `^(kubectl|starling detach)`, Operations},
 	{"docs/modules.md", `^kubectl`, Operations},
 	{"docs/charts.md", `^kubectl`, Operations},
 	{"docs/from-addon-operator.md", `^kubectl`, Operations},

@@ -62,7 +62,6 @@ func (e *Engine) answered(op uint64, in Input) {
 	case Unheld:
 		e.unheld(a, in)
 	}
-	e.touch(a.module)
 }
 
 // run returns a run that is under way, or nil.

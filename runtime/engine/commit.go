@@ -30,7 +30,6 @@ func (e *Engine) runDone(in RunDone) {
 	case in.Incomplete: // its watch was replaced, or holds nothing for now
 		e.over(r)
 		h.lane.Failed(r.work(), e.now.Add(h.gen.Retry.Min))
-		e.touch(h.module)
 		return
 	}
 	h.took = in.Took
@@ -183,7 +182,6 @@ func (e *Engine) written(r *asked) {
 	if !m.store.Full() {
 		r.hook.lane.Yield(r.work())
 	}
-	e.touch(m)
 }
 
 // gatherFor is how long a run about an object waits for others that are under way, so that
@@ -231,7 +229,6 @@ func (e *Engine) drop(r *asked) {
 func (e *Engine) end(r *asked) {
 	e.over(r)
 	r.hook.lane.Done(r.work())
-	e.touch(r.module)
 }
 
 // runCommitted ends a run whose effects are committed.
@@ -382,7 +379,6 @@ func (e *Engine) runFailed(r *asked, err error) {
 	}
 	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
 	m.pass.Ran(h.gen.ID, work.Events, allowed && !lost)
-	e.touch(m)
 }
 
 // delay is how long the next try waits after so many tries; err is that of the last one.

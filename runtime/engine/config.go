@@ -153,7 +153,6 @@ func (e *Engine) reconcile(in Reconcile) {
 	if m.pass.RetrySoon(e.now); !m.removed {
 		m.pass.Renew()
 	}
-	e.touch(m)
 	if e.config.Again(m.name) {
 		e.applyConfig()
 	}

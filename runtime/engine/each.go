@@ -162,7 +162,6 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
 	}
-	e.touch(h.module)
 }
 
 // deleteObject has an object cleaned up that is not there any more.
@@ -185,7 +184,6 @@ func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 func (e *Engine) cleanUnwatched(h *hook, o Unwatched) {
 	if s := h.subjects.Unwatched(o.Namespace, o.Name, o.Object); s != nil {
 		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
-		e.touch(h.module)
 	}
 }
 
@@ -198,7 +196,6 @@ func (e *Engine) dropObject(h *hook, s *subjects.Subject) {
 	h.lane.Forget(work(s))
 	e.requeueAt(s, time.Time{})
 	e.clearSubject(h.module, s)
-	e.touch(h.module)
 }
 
 // clearSubject drops what a subject has set, measured and remembers.

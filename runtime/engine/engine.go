@@ -155,8 +155,12 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		}
 	}
 	_, asks := in.(Requested) // it gets an answer, whatever has become of its module
-	if m := e.about(in); m == nil || asks || !m.barred() {
+	m := e.about(in)
+	if m == nil || asks || !m.barred() {
 		e.guard(m, in, func() { e.route(in) })
+	}
+	if m != nil { // the others are touched where something of theirs has moved
+		e.touch(m)
 	}
 	if _, is := in.(Tick); is {
 		asked = now

@@ -73,7 +73,6 @@ func (e *Engine) valuesRead(m *module, causes []*effect.Cause) {
 	for _, h := range m.hooks {
 		if h.gen.Controller != nil {
 			e.moved(h, "", nil, events...)
-			e.touch(m)
 		}
 	}
 }

@@ -140,5 +140,4 @@ func (e *Engine) sent(in Sent) {
 			m.store.Put(name, nil)
 		}
 	}
-	e.touch(m)
 }

@@ -32,7 +32,6 @@ func (e *Engine) drifted(in Drift) {
 	}
 	m.repairs.Found(in.Objects, in.Verify)
 	m.findings[untouched], m.findings[unseen] = in.untouched(), in.unseen()
-	e.touch(m)
 }
 
 // untouched says for people which objects no repair touches now.

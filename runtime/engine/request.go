@@ -41,7 +41,6 @@ func (e *Engine) requested(in Requested) {
 		return
 	}
 	h.lane.Ask(lane.ID{Group: h.gen.ID, Key: in.Key, Ask: in.ID}, events...)
-	e.touch(h.module)
 }
 
 // takes says why no run of the hook answers such a request, or such a call.

@@ -107,6 +107,5 @@ func (e *Engine) runNow(in RunNow) {
 		}
 		e.retryAll(h, 0)
 		e.note(builtins.LevelInfo, h.module, h.gen.ID, "somebody has asked for a run")
-		e.touch(h.module)
 	}
 }

@@ -121,7 +121,6 @@ func (e *Engine) followKept(in Kept) {
 		}
 	}
 	m.store = persist.New(in.Data, saveRetry)
-	e.touch(m)
 }
 
 // followKey has one layer or state count from now on, or no more; data is the last that was kept of it.

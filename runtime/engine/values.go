@@ -76,19 +76,16 @@ func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
 // valuesMovedBy is valuesMoved for what hooks of a module have set.
 func (e *Engine) valuesMovedBy(by *module, names []string, causes ...*effect.Cause) {
 	for _, name := range names {
-		if name == globalName {
-			e.valuesRead(e.global, causes) // not of one that is barred: it has not started
-			e.retrySoon(e.global)
-			continue
-		}
-		m := e.modules[name]
+		m := e.any(name)
 		if m.barred() {
 			continue
 		}
 		e.valuesRead(m, causes)
-		if m == by {
+		switch m {
+		case e.global:
+		case by:
 			m.pass.Want(causes...)
-		} else {
+		default:
 			m.pass.WantOfOthers(causes...)
 		}
 		e.retrySoon(m)

@@ -52,7 +52,6 @@ func (e *Engine) watchSynced(in WatchSynced) {
 	w := h.watches.At(in.ID)
 	back := w.Missing() && in.Served
 	due := h.watches.Sync(w, in.Served)
-	e.touch(h.module)
 	if e.standsBy() {
 		return // the one that leads says which objects are gone
 	}
@@ -74,24 +73,20 @@ func (e *Engine) watchChanged(in WatchChanged) {
 		return
 	}
 	w := h.watches.At(in.ID)
-	if h.isEach(w) {
+	switch {
+	case h.isEach(w):
 		e.eachChanged(h, w, in.Events)
-		return
-	}
-	if w.Decl.Read != "" {
+	case w.Decl.Read != "":
 		e.rowsMoved(h, w, in.Events)
-		e.touch(h.module)
-		return
+	default:
+		events := in.Events
+		if w.Decl.Events != nil {
+			events = slices.DeleteFunc(slices.Clone(events), func(ev builtins.Event) bool { return !w.Decl.Triggers(ev.Type) })
+		}
+		if len(events) > 0 {
+			e.queue(h, e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)...)
+		}
 	}
-	events := in.Events
-	if w.Decl.Events != nil {
-		events = slices.DeleteFunc(slices.Clone(events), func(ev builtins.Event) bool { return !w.Decl.Triggers(ev.Type) })
-	}
-	if len(events) == 0 {
-		return
-	}
-	e.queue(h, e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)...)
-	e.touch(h.module)
 }
 
 func (e *Engine) watchFailed(in WatchFailed) {
@@ -115,7 +110,6 @@ func (e *Engine) watchFailed(in WatchFailed) {
 	if unsure && !w.Unsure() && h.watches.Synced() {
 		e.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
 	}
-	e.touch(h.module)
 	if h.module == e.global {
 		e.touchAll()
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // Metrics holds Starling's own metrics and those that hooks set. The former are in
-// docs/operations.md. Labels are names of the tree (module, hook, queue, binding) or of
+// docs/monitoring.md. Labels are names of the tree (module, hook, queue, binding) or of
 // small fixed sets, so that nothing grows without bound.
 type Metrics struct {
 	hooks *metrics.Hooks

@@ -34,7 +34,7 @@ const shownMetrics = "../../tools/alerts/testdata/metrics.txt"
 // certificateEnds is an hour after the time at which rules are evaluated.
 const certificateEnds = 1_000_000 + 3600
 
-// The file holds the series that Starling shows, all families of docs/operations.md among them.
+// The file holds the series that Starling shows, all families of docs/monitoring.md among them.
 // Times differ from run to run, so values may.
 func TestMetricsForRulesAndPanels(t *testing.T) {
 	m, reg := newTestMetrics(t)
@@ -78,7 +78,7 @@ func seriesOf(text string) (out []string) {
 // documentedFamilies yields the names of Starling's metrics.
 func documentedFamilies(t *testing.T) func(yield func(string) bool) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md") // which TestTableOfMetrics holds to the code
+	page, err := os.ReadFile("../../docs/monitoring.md") // which TestTableOfMetrics holds to the code
 	if err != nil {
 		t.Fatal(err)
 	}

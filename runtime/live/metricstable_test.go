@@ -35,9 +35,9 @@ func newTestMetrics(t *testing.T) (*Metrics, *prometheus.Registry) {
 	return m, reg
 }
 
-// docs/operations.md has a row for each metric with its labels, and no other.
+// docs/monitoring.md has a row for each metric with its labels, and no other.
 func TestTableOfMetrics(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTableOfMetrics(t *testing.T) {
 	}
 	slices.Sort(there)
 	if diff := cmp.Diff(there, documented); diff != "" {
-		t.Errorf("- the registry, + docs/operations.md: %s", diff)
+		t.Errorf("- the registry, + docs/monitoring.md: %s", diff)
 	}
 }
 

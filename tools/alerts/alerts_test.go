@@ -59,12 +59,12 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// families are the metrics with the cell of their labels, of docs/operations.md, which a test holds
+// families are the metrics with the cell of their labels, of docs/monitoring.md, which a test holds
 // to the code, and those of the process.
 func families(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{"process_resident_memory_bytes": "", "process_cpu_seconds_total": ""}
-	for _, row := range family.FindAllStringSubmatch(read(t, "../../docs/operations.md"), -1) {
+	for _, row := range family.FindAllStringSubmatch(read(t, "../../docs/monitoring.md"), -1) {
 		if row[2] != "histogram" {
 			out[row[1]] = row[3]
 			continue

@@ -60,7 +60,7 @@ func TestPanels(t *testing.T) {
 		}
 		all += q.expr + "\n"
 	}
-	for _, row := range family.FindAllStringSubmatch(read(t, "../../docs/operations.md"), -1) {
+	for _, row := range family.FindAllStringSubmatch(read(t, "../../docs/monitoring.md"), -1) {
 		switch name := row[1]; {
 		case name == "starling_build_info", name == "starling_hook_allowed_failures_total":
 		case !regexp.MustCompile(name + `(_bucket|_sum)?\b`).MatchString(all):
