@@ -13,17 +13,26 @@ import (
 	"time"
 )
 
-// starlingBinary builds the command once.
+// starlingBinary is the folder of the command, which is built once for all tests of the root.
 var starlingBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "starling-docs")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/starling")
+	build := exec.Command("go", "build", "-trimpath", "-o", binaries, "-ldflags=-s -w", "./cmd/starling")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
 	build.Stderr = os.Stderr
-	return dir, build.Run()
+	return binaries, build.Run()
 })
+
+// binaries is a folder that goes when all tests have ended.
+var binaries string
+
+func TestMain(m *testing.M) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "starling-docs"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
 
 // pages with sessions, each run from its top in a folder with the examples alone.
 var sessions = []string{"docs/first-hour.md", "docs/explain.md"}
@@ -47,7 +56,6 @@ func TestSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(bin) })
 	for _, page := range sessions {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()

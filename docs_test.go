@@ -141,12 +141,11 @@ func TestCommandsInDocsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	help, program := map[string]string{}, filepath.Join(t.TempDir(), "starling")
-	build := exec.Command("go", "build", "-o", program, "./cmd/starling")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	bin, err := starlingBinary()
+	if err != nil {
+		t.Fatal(err)
 	}
+	help, program := map[string]string{}, filepath.Join(bin, "starling")
 	for _, b := range blocks(t) {
 		if b.language != "sh" {
 			continue

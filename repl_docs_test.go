@@ -2,8 +2,8 @@ package starling_test
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,6 +11,10 @@ import (
 // A session that a page shows is what starling says: "> " begins a line that is typed,
 // ". " one that goes on.
 func TestSessionsInDocsAreTrue(t *testing.T) {
+	bin, err := starlingBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	for _, b := range blocks(t) {
 		if b.language != "repl" {
@@ -32,8 +36,7 @@ func TestSessionsInDocsAreTrue(t *testing.T) {
 				want.WriteString(line + "\n")
 			}
 		}
-		cmd := exec.Command("go", append([]string{"run", "./cmd/starling"}, strings.Fields(command+" -v")...)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd := exec.Command(filepath.Join(bin, "starling"), strings.Fields(command+" -v")...)
 		var out bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(in.String()), &out, &out
 		err := cmd.Run()
