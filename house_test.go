@@ -104,6 +104,9 @@ func pages(t *testing.T) []string {
 	return glob(t, "*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md", "e2e/*/README.md", "editors/*/README.md")
 }
 
+// textsOfBuiltins are the docs that the reference is made of.
+func textsOfBuiltins(t *testing.T) []string { return glob(t, "builtins/docs/*.md") }
+
 func glob(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	var files []string
@@ -128,7 +131,7 @@ func read(t *testing.T, file string) string {
 
 // Prose of a page ends early enough; tables and code cannot be wrapped.
 func TestHouseRulesOfColumns(t *testing.T) {
-	for _, file := range pages(t) {
+	for _, file := range append(pages(t), textsOfBuiltins(t)...) {
 		code := false
 		for i, line := range strings.Split(read(t, file), "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -235,7 +238,7 @@ func camelWords(name string) []string {
 func proseOfPages(t *testing.T) []prose {
 	t.Helper()
 	var out []prose
-	for _, file := range pages(t) {
+	for _, file := range append(pages(t), textsOfBuiltins(t)...) {
 		out = append(out, prose{file, 1, fenced.ReplaceAllStringFunc(read(t, file), blank)})
 	}
 	return out

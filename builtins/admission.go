@@ -55,45 +55,28 @@ type AdmissionRule struct {
 // MatchCondition is one expression in CEL, with a name for messages.
 type MatchCondition struct{ Name, Expression string }
 
-// requestDoc says what ctx.request holds in a review.
-const requestDoc = " ctx.request has operation (\"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"), object and old_object (None where there is none), namespace, name (\"\" when the server makes it up), api_version, kind, resource, resource_api_version, subresource (\"\" without), user (name, uid, groups, extra), dry_run, options (an object or None) and uid. request_api_version, request_kind, request_resource, request_resource_api_version and request_subresource are as the client has asked: they differ when the API server has converted the object for the hook."
-
 func webhookSpecs() []Spec {
 	return []Spec{
-		admissionSpec("k8s.validate", "Has the API server ask the hook about changes before it makes them. The hook returns None to let one pass, or deny(…). It may warn(…), read what the module's grants allow, add to its metrics, and write nothing else."+requestDoc),
-		admissionSpec("k8s.mutate", "Has the API server ask the hook about changes before it makes them. The hook returns the new object, as a rule a changed dict(ctx.request.object), or None to leave it as it is, or deny(…). It may read, and write nothing; it must give the same answer when it sees its own result."+requestDoc,
-			Param{Name: "reinvoke", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether to ask again when others have changed the object after this hook."}),
+		admissionSpec("k8s.validate"),
+		admissionSpec("k8s.mutate", keyword("reinvoke", TypeBool, "False")),
 		convertSpec(),
-		{Name: "deny", Phases: PhaseReview, call: callDeny, Returns: "an answer for k8s.validate and k8s.mutate",
-			Doc: "Refuses the change that the API server asks about.",
-			Params: []Param{
-				{Name: "msg", Type: TypeString, Doc: "The reason, for the user who makes the change."},
-				{Name: "code", Type: TypeInt, Default: "403", Doc: "The HTTP status of the answer, 400 to 599."},
-			}},
+		{Name: "deny", Phases: PhaseReview, call: callDeny,
+			Params: []Param{required("msg", TypeString), optional("code", TypeInt, "403")}},
 		{Name: "warn", Phases: PhaseReview, Effect: EffectWrite, call: callWarn,
-			Doc:    "Warns the user who makes the change that the API server asks about, whether it passes or not. At most 100 warnings per review.",
-			Params: []Param{{Name: "msg", Type: TypeString, Doc: "The warning, one line; kubectl shows it."}}},
+			Params: []Param{required("msg", TypeString)}},
 	}
 }
 
-func admissionSpec(name, doc string, more ...Param) Spec {
-	return Spec{Name: name, Phases: PhaseLoad, call: callAdmission, Returns: "a binding for hook(on = […])", Doc: doc, Params: append([]Param{
-		{Name: "api_version", Type: TypeString, Default: "None", Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"; with resources also \"apps/*\"."},
-		{Name: "kind", Type: TypeString, Default: "None", Doc: "Kind of the objects, as in manifests: \"ConfigMap\". A kind that is not served yet is waited for."},
-		{Name: "operations", Type: TypeStrings, Default: `["CREATE", "UPDATE"]`, Doc: "The operations: CREATE, UPDATE, DELETE, CONNECT, or \"*\" for all."},
-		{Name: "failure_policy", Type: TypeString, Keyword: true, Doc: "The end of a change when the hook cannot answer, or fails: \"fail\" refuses it, \"ignore\" lets it pass."},
-		{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"validate\" or \"mutate\"."},
-		{Name: "resources", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Instead of kind: resources of api_version as in URLs, subresources too: [\"pods/eviction\"], [\"deployments\", \"deployments/scale\"], [\"*\"]."},
-		{Name: "rules", Type: TypeList, Default: "None", Keyword: true, Doc: "Instead of api_version, kind, resources, operations and scope: a list of dicts with apiGroups, apiVersions, resources, operations and scope, as in a ValidatingWebhookConfiguration."},
-		{Name: "scope", Type: TypeString, Default: `"*"`, Keyword: true, Doc: "\"Namespaced\" or \"Cluster\": only objects of this scope."},
-		{Name: "labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects whose labels match, before the change or after it."},
-		{Name: "namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Only objects in these namespaces; None: all but kube-system, which must be named: think of failure_policy there, without kube-system nothing gets going again. The operator's own namespace is never covered. Cluster-scoped objects are not asked for their namespace, all but namespaces themselves."},
-		{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Not the objects in these."},
-		{Name: "namespace_labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects in namespaces whose labels match."},
-		{Name: "match_conditions", Type: TypeConditions, Default: "None", Keyword: true, Doc: "Expressions in CEL that must all hold for the hook to be asked, by their names: {\"by people\": \"!request.userInfo.username.startsWith('system:')\"}; or a list of dicts with name and expression. At most 64."},
-		{Name: "match_policy", Type: TypeString, Default: `"Equivalent"`, Keyword: true, Doc: "\"Exact\": not for the same object in another API version."},
-		{Name: "side_effects", Type: TypeString, Default: `"None"`, Keyword: true, Doc: "\"NoneOnDryRun\" for hooks that read what a dry run may not touch; hooks write nothing, so \"None\" is right."},
-		{Name: "timeout", Type: TypeDuration, Default: `"10s"`, Keyword: true, Doc: "How long the API server waits for the answer, 1 to 30 whole seconds; the run is ended then, too."},
+func admissionSpec(name string, more ...Param) Spec {
+	return Spec{Name: name, Phases: PhaseLoad, call: callAdmission, Params: append([]Param{
+		optional("api_version", TypeString, "None"), optional("kind", TypeString, "None"),
+		optional("operations", TypeStrings, `["CREATE", "UPDATE"]`), keyword("failure_policy", TypeString, ""),
+		keyword("name", TypeString, "None"), keyword("resources", TypeStrings, "None"),
+		keyword("rules", TypeList, "None"), keyword("scope", TypeString, `"*"`),
+		keyword("labels", TypeSelector, "None"), keyword("namespaces", TypeStrings, "None"),
+		keyword("exclude_namespaces", TypeStrings, "None"), keyword("namespace_labels", TypeSelector, "None"),
+		keyword("match_conditions", TypeConditions, "None"), keyword("match_policy", TypeString, `"Equivalent"`),
+		keyword("side_effects", TypeString, `"None"`), keyword("timeout", TypeDuration, `"10s"`),
 	}, more...)}
 }
 

@@ -31,25 +31,14 @@ const (
 )
 
 func askSpecs() []Spec {
-	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "The result when nobody answers: the kind is not served, RBAC forbids it, or the cluster is the simulated one of a command; not given: that is an error. Without a grant it stays an error."}
+	dflt := keyword("default", TypeAny, "None")
 	return []Spec{
 		{Name: "k8s.ask", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callAsk,
-			Returns: "the status of the answer, such as {\"allowed\": True}, frozen",
-			Doc:     "Asks the API server a question of which it keeps nothing: SubjectAccessReview, LocalSubjectAccessReview, SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io, TokenReview and SelfSubjectReview of authentication.k8s.io. Needs a grant of create on that kind.",
-			Params: []Param{
-				{Name: "obj", Type: TypeDict, Doc: "The question: apiVersion, kind and spec. That of a kind with namespaces is in metadata.namespace, by default the module's, in global hooks the operator's."},
-				dflt,
-			}},
-		{Name: "k8s.token", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callToken,
-			Returns: "a secret",
-			Doc:     "Asks the API server for a token of a ServiceAccount (a TokenRequest). Each call makes another one, which nobody can take back while the ServiceAccount is there. Needs a grant of token on the ServiceAccount, which \"*\" does not hold; ServiceAccounts in Starling's namespace are refused: with that of Starling a module could do all that Starling may.",
-			Params: []Param{
-				{Name: "service_account", Type: TypeString, Doc: "Name of the ServiceAccount."},
-				{Name: "namespace", Type: TypeString, Default: "None", Keyword: true, Doc: "Its namespace; None: the module's, in global hooks the operator's."},
-				{Name: "audiences", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "For whom it is; empty: for the API server."},
-				{Name: "expires", Type: TypeDuration, Default: `"1h"`, Keyword: true, Doc: "How long it lasts, at least 10m; the API server may give another time, which the token tells."},
-				dflt,
-			}},
+			Params: []Param{required("obj", TypeDict), dflt}},
+		{Name: "k8s.token", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callToken, Params: []Param{
+			required("service_account", TypeString), keyword("namespace", TypeString, "None"),
+			keyword("audiences", TypeStrings, "[]"), keyword("expires", TypeDuration, `"1h"`), dflt,
+		}},
 	}
 }
 

@@ -29,19 +29,12 @@ const (
 var bcryptText = base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding)
 
 func bcryptSpecs() []Spec {
-	password := Param{Name: "password", Type: TypeSecretText, Doc: "The password, 1 to 72 bytes."}
+	password := required("password", TypeSecretText)
 	return []Spec{
 		{Name: "bcrypt.hash", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptHash,
-			Returns: "the hash, \"$2a$…\", 60 characters, as htpasswd and many servers take it",
-			Doc:     "Hashes a password with bcrypt and a new salt. It is another hash in each run, so keep it, and make it anew when bcrypt.verify says that it is not of the password.",
-			Params: []Param{password,
-				{Name: "cost", Type: TypeInt, Default: "10", Doc: "How long it takes, 4 to 12: one more takes twice as long. 10 takes some 60 ms."},
-			}},
-		{Name: "bcrypt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptVerify, Returns: "True or False",
-			Doc: "Reports whether a hash is that of a password. A text that is no hash gives False, and so does a cost of more than 12.",
-			Params: []Param{password,
-				{Name: "hash", Type: TypeSecretText, Doc: "The hash, \"$2a$…\", \"$2b$…\" or \"$2y$…\"."},
-			}},
+			Params: []Param{password, optional("cost", TypeInt, "10")}},
+		{Name: "bcrypt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptVerify,
+			Params: []Param{password, required("hash", TypeSecretText)}},
 	}
 }
 

@@ -14,41 +14,30 @@ import (
 // The bindings: what triggers a hook.
 
 func bindingSpecs() []Spec {
-	const returns = "a binding for hook(on = […])"
-	order := Param{Name: "order", Type: TypeInt, Default: "0", Doc: "Order of first attempts among the module's hooks, small first."}
-	stage := func(s Stage, doc string) Spec {
-		return Spec{Name: string(s), Phases: PhaseLoad, call: callStage(s), Returns: returns, Doc: doc, Params: []Param{order}}
+	order := optional("order", TypeInt, "0")
+	stage := func(s Stage) Spec {
+		return Spec{Name: string(s), Phases: PhaseLoad, call: callStage(s), Params: []Param{order}}
 	}
-	afterHelm := stage(StageAfterHelm, "Triggers after the release has really changed, and after the first pass of a process. Values set then make one more pass.")
-	afterHelm.Params = append(afterHelm.Params, Param{Name: "always", Type: TypeBool, Default: "False", Doc: "Whether it triggers after each pass, also after one that changed nothing."})
-	beforeAll := stage(StageBeforeAll, "Global hooks only. Triggers once, after the first runs of the other global hooks and before any module starts.")
-	beforeAll.Params = append(beforeAll.Params, Param{Name: "each", Type: TypeBool, Default: "False", Doc: "Whether it triggers again each time the user's config of global values has changed; values that hooks set do not trigger it, for it sets some itself. Modules do not wait for these runs; those that read what they set follow."})
+	afterHelm := stage(StageAfterHelm)
+	afterHelm.Params = append(afterHelm.Params, optional("always", TypeBool, "False"))
+	beforeAll := stage(StageBeforeAll)
+	beforeAll.Params = append(beforeAll.Params, optional("each", TypeBool, "False"))
 	return append(controllerSpecs(), []Spec{
 		hookSpec(),
-		{
-			Name: "startup", Phases: PhaseLoad, call: callStartup, Returns: returns,
-			Doc: "Triggers once, when the module starts.",
-			Params: []Param{order,
-				{Name: "when_off", Type: TypeBool, Default: "False", Doc: "Whether it triggers in a module that is off, too: once, as Starling starts or as the module is switched off, and again as the module starts. It is for migrations, in hooks of modules, and the only trigger of its hook. While the module is off, CRDs are not applied, and values, ctx.state and sets of the hook need not last: let it look in the cluster for what is still to be done."}},
-		},
-		{
-			Name: "schedule", Phases: PhaseLoad, call: callSchedule, Returns: returns,
-			Doc: "Triggers at times. Ticks that come while the hook runs, or waits, are one run.",
-			Params: []Param{
-				{Name: "cron", Type: TypeString, Doc: "Five fields (minute, hour, day of month, month, day of week), six with seconds first, or @hourly, @daily, @weekly, @monthly, @yearly, or \"@every 90s\": at multiples of that time since 1970, the same ones after a restart."},
-				{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding, unique in its hook; default: \"schedule\"."},
-				{Name: "timezone", Type: TypeString, Default: `"UTC"`, Doc: "The time zone of the fields, by its IANA name: \"Europe/Oslo\"."},
-				{Name: "jitter", Type: TypeDuration, Default: "None", Doc: "Each tick comes up to this much later, by a time that is its own: what falls due together does not start together."},
-				{Name: "missed", Type: TypeString, Default: `"skip"`, Doc: "Ticks that came while Starling, or the module, was not running: \"skip\" them, or run \"once\" for all of them."},
-			},
-		},
+		{Name: "startup", Phases: PhaseLoad, call: callStartup,
+			Params: []Param{order, optional("when_off", TypeBool, "False")}},
+		{Name: "schedule", Phases: PhaseLoad, call: callSchedule, Params: []Param{
+			required("cron", TypeString), optional("name", TypeString, "None"),
+			optional("timezone", TypeString, `"UTC"`), optional("jitter", TypeDuration, "None"),
+			optional("missed", TypeString, `"skip"`),
+		}},
 		watchSpec(),
-		stage(StageBeforeHelm, "Triggers before each candidate render of the module's chart, also after a change of the user's config; values set then count. Not with for_each, and not in a module without a chart."),
+		stage(StageBeforeHelm),
 		afterHelm,
-		stage(StageBeforeDelete, "Triggers when the module goes, because it is switched off or is gone from the tree, before its release is uninstalled; all that waits until the hook has succeeded. Of a module without a chart, too. From then on changes of what it watches do not have the hook run."),
-		stage(StageAfterDelete, "Triggers when the module goes, after its release was uninstalled and before the sets of its hooks are deleted. Of a module without a chart, too."),
+		stage(StageBeforeDelete),
+		stage(StageAfterDelete),
 		beforeAll,
-		stage(StageAfterAll, "Global hooks only. Triggers each time all modules have come to rest after something was done."),
+		stage(StageAfterAll),
 	}...)
 }
 

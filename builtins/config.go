@@ -17,17 +17,12 @@ import (
 // made again until they stand.
 
 func configSpecs() []Spec {
-	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys, as for config.get. It must stand in module(config = […])."}
-	const doc = " The user's ConfigMap is changed there, or spec.values of the Module object where the module has them; comments of the user stay. When the user has changed the value since the run began, the run fails and is repeated. A value that the schema refuses fails the run. One path may be changed once in a run."
+	path := required("path", TypePath)
 	return []Spec{
 		{Name: "config.set", Phases: PhaseRun, Effect: EffectWrite, call: callConfigChange(false),
-			Params: []Param{path,
-				{Name: "value", Type: TypeAny, Doc: "A value that JSON can hold. A secret stands there as its text."},
-				onErrorParam},
-			Doc: "Sets a value in the user's config, once the run has succeeded, as if the user had done so: it wins over all that hooks set by values.default, the user may edit it, and it stays when the hook no longer sets it." + doc},
+			Params: []Param{path, required("value", TypeAny), onErrorParam}},
 		{Name: "config.remove", Phases: PhaseRun, Effect: EffectWrite, call: callConfigChange(true),
-			Params: []Param{path, onErrorParam},
-			Doc:    "Takes a value out of the user's config, once the run has succeeded. One that is not there is no error." + doc},
+			Params: []Param{path, onErrorParam}},
 	}
 }
 

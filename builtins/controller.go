@@ -42,34 +42,18 @@ type Owned struct {
 
 func controllerSpecs() []Spec {
 	return []Spec{
-		{
-			Name: "controller", Phases: PhaseLoad, call: callController,
-			Doc: "Registers a controller: each object of parent gets the children that desired returns, and they stay so. One that somebody changes or deletes is put right, one that is not wanted any more is deleted, and all are deleted before the parent goes; a finalizer keeps it until then. Only files under hooks/ register controllers.",
-			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "The controller's id, unique among the hooks of its module. Children carry it: under another name it takes them for somebody else's."},
-				{Name: "parent", Type: TypeAny, Doc: "The parents: k8s.watch(…), without filter."},
-				{Name: "desired", Type: TypeFunction, Doc: "A function that takes ctx and the parent, and returns the list of its part(…), rolling(…) and set_fields(…), or waiting(…), stalled(…) or None. It neither reads nor writes, and knows no time. ctx has .key, .object (the parent), .children (a list of .kind, .namespace, .name, .ready, .reason and .deleting), .reads (see reads=) and .reached(t): whether a time has come, which is a time or text as metadata.creationTimestamp; if not, desired is called again then. It may look at values, too, and is called again when they change."},
-				{Name: "owns", Type: TypeList, Keyword: true, Doc: "The kinds that children may be of, and those for set_fields(…): a list of owns(…). They need no grant."},
-				{Name: "reads", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Other objects that desired and status look at: a dict of k8s.watch(…) by name. ctx.reads.NAME.get(\"namespace/name\") is a row, what the filter has made of the object, or None; .by(index, value) is a list of those that an index= of the watch finds; .all() is a list of all, sorted by namespace and name. A change wakes those parents that have looked there, also where they found nothing."},
-				{Name: "adopt", Type: TypeBool, Default: "False", Keyword: true, Doc: "Takes over an object of a part's name that is there already, and deletes it in the end as any other child. One that has another controller, is of a Helm release or has fill= is left alone all the same."},
-				{Name: "drift", Type: TypeString, Default: `"repair"`, Keyword: true, Doc: "How changes of others in a child are treated: \"repair\" puts it right; \"report\" names it in the parent's status and lets it stand until desired wants another state. One that is gone is made anew in any case."},
-				{Name: "status", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and the parent, as desired does, and returns a dict: fields of the parent's status. Starling writes observedGeneration and the conditions Ready, Reconciling and Stalled beside them. None: those alone, where the module declares the kind of the parents, by crd(…) or in crds/; elsewhere their status is left alone."},
-				{Name: "cleanup", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and a parent that is being deleted, as desired does. It returns None or [] when it is done: all children go. It returns waiting(…) when nothing may be deleted yet, or a list of part(…) that must be there for now: all others go. It is called again when desired would be, until it is done. Default: all children go."},
-				{Name: "parallel", Type: TypeInt, Default: "8", Keyword: true, Doc: "How many parents are looked at side by side, 1 to 100."},
-				{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Keyword: true, Doc: "How long desired may take, at most 10m."},
-				{Name: "retry", Type: TypeRetry, Default: "None", Keyword: true, Doc: "How often a child is tried again whose write fails; None: retry()."},
-				{Name: "min_interval", Type: TypeDuration, Default: "None", Keyword: true, Doc: "Mean time between two looks at parents, of all parents together. Earlier changes of a parent wait, as one look, its deletion too."},
-			},
-		},
-		{
-			Name: "owns", Phases: PhaseLoad, call: callOwns, Returns: "a kind, for controller(owns = […])",
-			Doc: "A kind of which a controller has children, or sets fields.",
-			Params: []Param{
-				{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."},
-				{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"Deployment\"."},
-				{Name: "fields", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it is a kind for set_fields: objects of others, which are neither made nor deleted. Starling watches all of the kind."},
-			},
-		},
+		{Name: "controller", Phases: PhaseLoad, call: callController, Params: []Param{
+			required("name", TypeString), required("parent", TypeAny), required("desired", TypeFunction),
+			keyword("owns", TypeList, ""), keyword("reads", TypeDict, "{}"), keyword("adopt", TypeBool, "False"),
+			keyword("drift", TypeString, `"repair"`), keyword("status", TypeFunction, "None"),
+			keyword("cleanup", TypeFunction, "None"), keyword("parallel", TypeInt, "8"),
+			keyword("timeout", TypeDuration, `"30s"`), keyword("retry", TypeRetry, "None"),
+			keyword("min_interval", TypeDuration, "None"),
+		}},
+		{Name: "owns", Phases: PhaseLoad, call: callOwns, Params: []Param{
+			required("api_version", TypeString), required("kind", TypeString),
+			keyword("fields", TypeBool, "False"),
+		}},
 	}
 }
 

@@ -44,16 +44,10 @@ func (b *ConvertBinding) Group() string {
 }
 
 func convertSpec() Spec {
-	return Spec{
-		Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Returns: "a binding for hook(on = […])",
-		Doc: "Has the API server convert the objects of a CustomResourceDefinition between its versions by these functions. Each takes an object and returns it in the other version, as a rule a changed dict(object); apiVersion, kind and metadata are kept by Starling, of metadata only labels and annotations may change. Functions are put together to chains, the shortest counts: v1alpha1 to v1beta1 and v1beta1 to v1 are enough for v1alpha1 to v1. They see nothing but the object, and with snapshots= those. Several hooks of a module may give functions for one definition. A hook that nothing else triggers has no function beside them.",
-		Params: []Param{
-			{Name: "crd", Type: TypeString, Doc: "Name of the CustomResourceDefinition: \"crontabs.stable.example.com\"."},
-			{Name: "functions", Type: TypeDict, Doc: "The functions by the versions they lead from and to: {(\"v1alpha1\", \"v1\"): up, (\"v1\", \"v1alpha1\"): down}."},
-			{Name: "snapshots", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of watches of the hook. The functions then take the object and a dict of their snapshots, as in ctx.snapshots; those of other hooks, which do not have snapshots=, take the object alone. While the module is off or its watches are not complete, objects cannot be converted."},
-			{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"convert\"."},
-		},
-	}
+	return Spec{Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Params: []Param{
+		required("crd", TypeString), required("functions", TypeDict), keyword("snapshots", TypeStrings, "[]"),
+		keyword("name", TypeString, "None"),
+	}}
 }
 
 // convertSnapshots holds snapshots= of k8s.convert to the watches of the hook.

@@ -36,31 +36,15 @@ var (
 )
 
 func crdSpecs() []Spec {
-	const (
-		specDoc    = "Fields of spec: a dict of names to types, or field(…) of one. A type is \"string\", \"integer\", \"number\", \"boolean\", \"time\", \"int-or-string\", \"object\" (a dict of any fields), \"any\", \"[]string\" and \"map[string]string\" with any type at the end, a dict of fields, a list of one type, or field(…)."
-		statusDoc  = "Fields of status, in the same form; observedGeneration and conditions are there without being named. False: the kind has no status."
-		columnsDoc = "Columns of kubectl get: a dict of names to paths, {\"Image\": \".spec.image\"}. Times stand there as texts, for kubectl shows no age of one that lies ahead; Age comes last by itself."
-		rulesDoc   = "Rules for the whole object: a dict of expressions in CEL, in which it is self, to messages for those who break them."
-	)
 	return []Spec{
-		{
-			Name: "crd", Phases: PhaseLoad, call: callCRD,
-			Doc: "Declares a kind: a CustomResourceDefinition that is applied with those of crds/, before the chart and the hooks, and never deleted. Only module.star declares kinds. Fields that the schema does not name are dropped by the API server.",
-			Params: []Param{
-				{Name: "api_version", Type: TypeString, Doc: "Group and version: \"example.org/v1\". Objects are stored in this version."},
-				{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"Application\"."},
-				{Name: "spec", Type: TypeAny, Doc: specDoc},
-				{Name: "status", Type: TypeAny, Default: "None", Keyword: true, Doc: statusDoc},
-				{Name: "columns", Type: TypeDict, Default: "{}", Keyword: true, Doc: columnsDoc},
-				{Name: "rules", Type: TypeDict, Default: "{}", Keyword: true, Doc: rulesDoc},
-				{Name: "versions", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Versions beside that of api_version: a dict of names, \"v1beta1\", to dicts with spec, and, as here, status, columns and rules; served = False, and deprecated, a text that kubectl shows, may be there too. A hook with k8s.convert changes objects from one to the other; without it all have the same fields."},
-				{Name: "scope", Type: TypeString, Default: `"Namespaced"`, Keyword: true, Doc: "Either \"Namespaced\" or \"Cluster\"."},
-				{Name: "plural", Type: TypeString, Default: "None", Keyword: true, Doc: "Name in paths and for kubectl; None: made of the kind, \"applications\"."},
-				{Name: "short_names", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Other names for kubectl: [\"app\"]."},
-				{Name: "categories", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Lists of kubectl that the kind belongs to: [\"all\"]."},
-				{Name: "doc", Type: TypeString, Default: "None", Keyword: true, Doc: "The purpose of the kind, for kubectl explain."},
-			},
-		},
+		{Name: "crd", Phases: PhaseLoad, call: callCRD, Params: []Param{
+			required("api_version", TypeString), required("kind", TypeString), required("spec", TypeAny),
+			keyword("status", TypeAny, "None"), keyword("columns", TypeDict, "{}"),
+			keyword("rules", TypeDict, "{}"), keyword("versions", TypeDict, "{}"),
+			keyword("scope", TypeString, `"Namespaced"`), keyword("plural", TypeString, "None"),
+			keyword("short_names", TypeStrings, "[]"), keyword("categories", TypeStrings, "[]"),
+			keyword("doc", TypeString, "None"),
+		}},
 		fieldSpec(),
 	}
 }

@@ -25,25 +25,14 @@ type crdField struct {
 }
 
 func fieldSpec() Spec {
-	return Spec{
-		Name: "field", Phases: PhaseLoad, call: callField, Returns: "a field, for crd(…)",
-		Doc: "A field of a kind, with more than its type.",
-		Params: []Param{
-			{Name: "type", Type: TypeAny, Doc: "Type of the field, as crd(spec=) takes it: \"string\", \"[]string\", a dict of fields, a list of one type."},
-			{Name: "required", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object without it is refused."},
-			{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "Value that it gets where it is missing; None: none."},
-			{Name: "enum", Type: TypeList, Default: "[]", Keyword: true, Doc: "Values that it may have; empty: all of its type."},
-			{Name: "min", Type: TypeNumber, Default: "None", Keyword: true, Doc: "Least number; of a text, a list or a dict the least length."},
-			{Name: "max", Type: TypeNumber, Default: "None", Keyword: true, Doc: "Greatest number, or length."},
-			{Name: "pattern", Type: TypeString, Default: "None", Keyword: true, Doc: "Regular expression that a text must match; it may match a part of the text."},
-			{Name: "format", Type: TypeString, Default: "None", Keyword: true, Doc: "Format of a text that the API server checks: \"uri\", \"ipv4\", \"cidr\", \"duration\", \"uuid\"."},
-			{Name: "keys", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Fields that tell the elements of a list apart, so that several can own elements of it: [\"name\"]. Each must be required or have a default."},
-			{Name: "rules", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Rules for the field: a dict of expressions in CEL, in which it is self, to messages for those who break them."},
-			{Name: "immutable", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it stays as it was set first."},
-			{Name: "nullable", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether null is a value of it."},
-			{Name: "doc", Type: TypeString, Default: "None", Keyword: true, Doc: "The purpose of the field, for kubectl explain."},
-		},
-	}
+	return Spec{Name: "field", Phases: PhaseLoad, call: callField, Params: []Param{
+		required("type", TypeAny), keyword("required", TypeBool, "False"), keyword("default", TypeAny, "None"),
+		keyword("enum", TypeList, "[]"), keyword("min", TypeNumber, "None"), keyword("max", TypeNumber, "None"),
+		keyword("pattern", TypeString, "None"), keyword("format", TypeString, "None"),
+		keyword("keys", TypeStrings, "[]"), keyword("rules", TypeDict, "{}"),
+		keyword("immutable", TypeBool, "False"), keyword("nullable", TypeBool, "False"),
+		keyword("doc", TypeString, "None"),
+	}}
 }
 
 func callField(c *call) (starlark.Value, error) {

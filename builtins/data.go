@@ -14,24 +14,12 @@ import (
 
 func dataSpecs() []Spec {
 	return []Spec{
-		{Name: "struct", Phases: PhaseAny, Returns: "the struct", call: callStruct,
-			Doc:    "Makes a value with the given fields, read as attributes.",
-			Params: []Param{{Name: "**fields", Type: TypeAny, Doc: "The fields."}}},
-		{Name: "dict", Phases: PhaseAny, Returns: "a new dict", call: callDict,
-			Doc: "Makes a dict. Of an object it is a deep copy, which may be changed everywhere; of a dict or of pairs it is shallow, as usual.",
-			Params: []Param{
-				{Name: "*args", Type: TypeAny, Doc: "At most one: an object, a dict, or pairs of key and value."},
-				{Name: "**fields", Type: TypeAny, Doc: "Further keys and values."},
-			}},
-		{Name: "copy", Phases: PhaseAny, Returns: "the copy", call: callCopy,
-			Doc:    "Copies a value deeply, so that the copy may be changed everywhere; objects become dicts.",
-			Params: []Param{{Name: "x", Type: TypeAny, Doc: "The value, at most 32 MiB."}}},
-		{Name: "equal", Phases: PhaseAny, Returns: "True or False", call: callEqual,
-			Doc: "Compares deeply what two values hold: objects, dicts and structs by their fields, lists and tuples by their elements. (object == dict is always False.)",
-			Params: []Param{
-				{Name: "a", Type: TypeAny, Doc: "One value."},
-				{Name: "b", Type: TypeAny, Doc: "The other."},
-			}},
+		{Name: "struct", Phases: PhaseAny, call: callStruct, Params: []Param{rest("**fields", TypeAny)}},
+		{Name: "dict", Phases: PhaseAny, call: callDict,
+			Params: []Param{rest("*args", TypeAny), rest("**fields", TypeAny)}},
+		{Name: "copy", Phases: PhaseAny, call: callCopy, Params: []Param{required("x", TypeAny)}},
+		{Name: "equal", Phases: PhaseAny, call: callEqual,
+			Params: []Param{required("a", TypeAny), required("b", TypeAny)}},
 	}
 }
 

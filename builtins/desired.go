@@ -79,35 +79,21 @@ type rolling struct {
 type stall string
 
 func desiredSpecs() []Spec {
-	const answer = "an answer of desired"
 	return append([]Spec{
-		{Name: "part", Phases: PhaseDesired, call: callPart, Returns: "a part, for the list that desired returns",
-			Doc: "An object that the parent wants to be there. Starling makes it, keeps it so, and deletes it once desired does not list it any more. An object of that name that somebody else has made is left alone, and named as the failure.",
-			Params: []Param{
-				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that it should have; others may set all other fields. Its kind must be in owns. metadata.namespace defaults to the parent's, or else to the module's."},
-				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the part, unique in the list, for after= and messages; None: kind, namespace and name, \"Deployment shop/web\"."},
-				{Name: "after", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names of parts that must be written and ready before this one is made, or comes to a new state. To put back what somebody has changed waits for none of them. Parts are deleted in the reverse order."},
-				{Name: "ready", Type: TypeAny, Default: `"auto"`, Keyword: true, Doc: "How to tell that it is ready: \"auto\", by its status; \"exists\", once it is there; or a function that takes the child and returns True or False. The child has .kind, .namespace, .name, .ready and .reason, as \"auto\" tells them, and .deleting; its spec and status are in a row of reads=, which a function inside of desired may look at, too."},
-				{Name: "update", Type: TypeString, Default: `"apply"`, Keyword: true, Doc: "How it comes to a new state: \"apply\" changes it; \"recreate\" changes it too, and where the API server refuses that, because a field cannot be changed, deletes it and makes it anew; \"never\" leaves it as it was made."},
-				{Name: "owner", Type: TypeBool, Default: "None", Keyword: true, Doc: "Whether the parent becomes its owner, so that Kubernetes deletes it with the parent; None: where that is possible, in the parent's namespace or below a cluster-scoped parent. Without it Starling deletes it, for which a finalizer keeps the parent."},
-				{Name: "retain", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether it stays when desired does not list it any more, and when the parent is deleted."},
-				{Name: "fill", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Keys of a Secret's data that Starling makes with the object, and that stay as they are from then on: {\"data.password\": generate.password()}."},
-			}},
+		{Name: "part", Phases: PhaseDesired, call: callPart, Params: []Param{
+			required("obj", TypeDict), keyword("name", TypeString, "None"), keyword("after", TypeStrings, "[]"),
+			keyword("ready", TypeAny, `"auto"`), keyword("update", TypeString, `"apply"`),
+			keyword("owner", TypeBool, "None"), keyword("retain", TypeBool, "False"),
+			keyword("fill", TypeDict, "{}"),
+		}},
 		fieldsSpec(),
-		{Name: "rolling", Phases: PhaseDesired, call: callRolling, Returns: "parts, for the list that desired returns",
-			Doc: "Has parts that are there come to a new state a few at a time; those whose turn has not come stay as they are. Parts that are not there are made at once. One that is not ready goes first.",
-			Params: []Param{
-				{Name: "parts", Type: TypeList, Doc: "The parts: a list of part(…)."},
-				{Name: "max_unavailable", Type: TypeInt, Default: "1", Keyword: true, Doc: "How many of them may be on their way, or not ready, at a time."},
-				{Name: "order", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes a child, as that of part(ready=) does, and returns an int or a text; small ones go first. None: as they are listed."},
-				{Name: "pause", Type: TypeFunction, Default: "None", Keyword: true, Doc: "A function that takes ctx and returns why no other one begins now, or None."},
-			}},
-		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Returns: answer,
-			Doc:    "Answer of desired: nothing can be done before something changes at which desired has looked, most often the parent. Nothing is written or deleted.",
-			Params: []Param{{Name: "reason", Type: TypeString, Doc: "The reason, for people; shown as a failure."}}},
+		{Name: "rolling", Phases: PhaseDesired, call: callRolling, Params: []Param{
+			required("parts", TypeList), keyword("max_unavailable", TypeInt, "1"),
+			keyword("order", TypeFunction, "None"), keyword("pause", TypeFunction, "None"),
+		}},
+		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Params: []Param{required("reason", TypeString)}},
 		{Name: "progressing", Phases: PhaseDesired, call: callProgressing,
-			Doc:    "Holds back the condition Ready of the parent, which is Unknown with this text, though all children are ready. Children are written all the same. desired and status may call it; the last call counts.",
-			Params: []Param{{Name: "text", Type: TypeString, Doc: "Text for people, about what is under way: \"1 of 3 members has joined\"."}}},
+			Params: []Param{required("text", TypeString)}},
 	}, generateSpecs()...)
 }
 

@@ -1,8 +1,9 @@
 // Package builtins is what a .star file can call. Every function, namespace and
-// constant is declared once, in [Table]: name, parameters, docs, the phases in which
-// it may be called, its effect, and the Go function behind it. One file holds one
-// family; [Predeclared] makes the Starlark values, and phases, argument counts, names
-// and types are checked from the declaration before a family's code runs.
+// constant is declared once, in [Table]: name, parameters, the phases in which it may
+// be called, its effect, and the Go function behind it; its docs are text, see
+// [Documented]. One file holds one family; [Predeclared] makes the Starlark values, and
+// phases, argument counts, names and types are checked from the declaration before a
+// family's code runs.
 //
 // A builtin reaches the world through the [Context] that its thread carries, and
 // through nothing else:

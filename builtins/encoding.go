@@ -20,9 +20,9 @@ import (
 // Encodings of text and bytes: base64, hash.
 
 func encodingSpecs() []Spec {
-	text := []Param{{Name: "data", Type: TypeText, Doc: "Text, taken as UTF-8, or bytes."}}
-	plain := []Param{{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes. The result of a secret is secret."}}
-	encoded := []Param{{Name: "text", Type: TypeString, Doc: "The text; line ends in it are skipped."}}
+	text := []Param{required("data", TypeText)}
+	plain := []Param{required("data", TypeSecretText)}
+	encoded := []Param{required("text", TypeString)}
 	encode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
 		return func(c *call) (starlark.Value, error) {
 			data := c.text("data")
@@ -51,31 +51,20 @@ func encodingSpecs() []Spec {
 		}
 	}
 	return []Spec{
-		{Name: "base64.encode", Phases: PhaseAny, Params: plain, Returns: "the text", call: encode(base64.StdEncoding),
-			Doc: "Encodes text or bytes as standard base64, as in Secrets."},
-		{Name: "base64.decode", Phases: PhaseAny, Params: encoded, Returns: "the decoded text", call: decode(base64.StdEncoding),
-			Doc: "Decodes standard base64. The result may hold any bytes."},
-		{Name: "base64.url_encode", Phases: PhaseAny, Params: plain, Returns: "the text", call: encode(base64.RawURLEncoding),
-			Doc: "Encodes text or bytes as base64 for URLs, without padding."},
-		{Name: "base64.url_decode", Phases: PhaseAny, Params: encoded, Returns: "the decoded text", call: decode(base64.RawURLEncoding),
-			Doc: "Decodes base64 for URLs, without padding."},
-		{Name: "hash.sha256", Phases: PhaseAny, Params: text, Returns: "64 hex digits",
-			Doc:  "The SHA-256 of text or bytes.",
-			call: sum(func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] })},
-		{Name: "hash.sha1", Phases: PhaseAny, Params: text, Returns: "40 hex digits",
-			Doc:  "The SHA-1 of text or bytes: for names and old protocols, not against forgery.",
-			call: sum(func(s string) []byte { h := sha1.Sum([]byte(s)); return h[:] })},
-		{Name: "hash.md5", Phases: PhaseAny, Params: text, Returns: "32 hex digits",
-			Doc:  "The MD5 of text or bytes: for names and old protocols, not against forgery.",
-			call: sum(func(s string) []byte { h := md5.Sum([]byte(s)); return h[:] })},
-		{Name: "hash.hmac", Phases: PhaseAny, call: callHMAC, Returns: "hex digits, text in base64, or bytes",
-			Doc: "The HMAC of text or bytes: what signs requests to many servers. With a secret key, or secret data, the result is secret; it may be the key of another one.",
-			Params: []Param{
-				{Name: "key", Type: TypeSecretText, Doc: "The key, text or bytes."},
-				{Name: "data", Type: TypeSecretText, Doc: "Text, taken as UTF-8, or bytes."},
-				{Name: "algorithm", Type: TypeString, Default: `"sha256"`, Keyword: true, Doc: "\"sha256\", \"sha384\", \"sha512\" or, for old protocols, \"sha1\"."},
-				{Name: "encoding", Type: TypeString, Default: `"hex"`, Keyword: true, Doc: "\"hex\", \"base64\" or \"bytes\"."},
-			}},
+		{Name: "base64.encode", Phases: PhaseAny, call: encode(base64.StdEncoding), Params: plain},
+		{Name: "base64.decode", Phases: PhaseAny, call: decode(base64.StdEncoding), Params: encoded},
+		{Name: "base64.url_encode", Phases: PhaseAny, call: encode(base64.RawURLEncoding), Params: plain},
+		{Name: "base64.url_decode", Phases: PhaseAny, call: decode(base64.RawURLEncoding), Params: encoded},
+		{Name: "hash.sha256", Phases: PhaseAny, call: sum(func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] }),
+			Params: text},
+		{Name: "hash.sha1", Phases: PhaseAny, call: sum(func(s string) []byte { h := sha1.Sum([]byte(s)); return h[:] }),
+			Params: text},
+		{Name: "hash.md5", Phases: PhaseAny, call: sum(func(s string) []byte { h := md5.Sum([]byte(s)); return h[:] }),
+			Params: text},
+		{Name: "hash.hmac", Phases: PhaseAny, call: callHMAC, Params: []Param{
+			required("key", TypeSecretText), required("data", TypeSecretText),
+			keyword("algorithm", TypeString, `"sha256"`), keyword("encoding", TypeString, `"hex"`),
+		}},
 	}
 }
 

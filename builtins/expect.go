@@ -45,21 +45,20 @@ func (e *expectation) AttrNames() []string {
 
 // expectSpecs are the methods of an expectation about a value.
 func expectSpecs(got starlark.Value) []Spec {
-	spec := func(name, doc string, check func(c *call) error, params ...Param) Spec {
-		return Spec{Name: "expect." + name, Phases: PhaseTest, Doc: doc, Params: params,
+	spec := func(name string, check func(c *call) error, params ...Param) Spec {
+		return Spec{Name: "expect." + name, Phases: PhaseTest, Params: params,
 			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
 	}
-	y := Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}
+	y := required("y", TypeAny)
 	return []Spec{
-		spec("equals", "Of t.expect(x): x equals y, compared deeply. An object equals a dict that holds the same.",
+		spec("equals",
 			func(c *call) error { return equals(got, c.arg("y")) }, y),
-		spec("contains", "Of t.expect(x): x, a list, has an element that equals y; a text, y as a part; a dict or an object, all that the dict y has.",
+		spec("contains",
 			func(c *call) error { return containsValue(got, c.arg("y")) }, y),
-		spec("matches", "Of t.expect(x): the text x matches somewhere.",
-			func(c *call) error { return matchesPattern(got, c.str("pattern")) },
-			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2)."}),
-		spec("is_none", "Of t.expect(x): x is None.", func(*call) error { return equals(got, starlark.None) }),
-		spec("is_true", "Of t.expect(x): x is true, or not empty.", func(*call) error {
+		spec("matches", func(c *call) error { return matchesPattern(got, c.str("pattern")) },
+			required("pattern", TypeString)),
+		spec("is_none", func(*call) error { return equals(got, starlark.None) }),
+		spec("is_true", func(*call) error {
 			if !got.Truth() {
 				return &ExpectError{Msg: "got " + clip(got.String()) + ", want something true"}
 			}
@@ -69,32 +68,29 @@ func expectSpecs(got starlark.Value) []Spec {
 }
 
 func assertSpecs() []Spec {
-	x := Param{Name: "x", Type: TypeAny, Doc: "The value."}
-	spec := func(name, doc string, check func(c *call) error, params ...Param) Spec {
-		return Spec{Name: "assert." + name, Phases: PhaseTest, Doc: doc, Params: params,
+	x := required("x", TypeAny)
+	spec := func(name string, check func(c *call) error, params ...Param) Spec {
+		return Spec{Name: "assert." + name, Phases: PhaseTest, Params: params,
 			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
 	}
 	return []Spec{
-		spec("eq", "Fails unless x equals y; the same as t.expect(x).equals(y).",
-			func(c *call) error { return equals(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}),
-		spec("ne", "Fails if x equals y.", func(c *call) error {
+		spec("eq", func(c *call) error { return equals(c.arg("x"), c.arg("y")) }, x, required("y", TypeAny)),
+		spec("ne", func(c *call) error {
 			if equals(c.arg("x"), c.arg("y")) == nil {
 				return &ExpectError{Msg: "got " + clip(c.arg("x").String()) + ", which is not wanted"}
 			}
 			return nil
-		}, x, Param{Name: "y", Type: TypeAny, Doc: "The value that is not wanted."}),
-		spec("true", "Fails unless x is true, or not empty.", func(c *call) error {
+		}, x, required("y", TypeAny)),
+		spec("true", func(c *call) error {
 			if !c.arg("x").Truth() {
 				return &ExpectError{Msg: c.strOr("msg", "got "+clip(c.arg("x").String())+", want something true")}
 			}
 			return nil
-		}, x, Param{Name: "msg", Type: TypeString, Default: "None", Doc: "The message."}),
-		spec("contains", "Fails unless x contains y; the same as t.expect(x).contains(y).",
-			func(c *call) error { return containsValue(c.arg("x"), c.arg("y")) }, x, Param{Name: "y", Type: TypeAny, Doc: "The wanted value."}),
-		spec("fails", "Fails unless the call of fn ends in an error that matches; the same as t.expect_error.",
-			func(c *call) error { return expectError(c, c.str("pattern")) },
-			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
-			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2)."}),
+		}, x, optional("msg", TypeString, "None")),
+		spec("contains", func(c *call) error { return containsValue(c.arg("x"), c.arg("y")) }, x,
+			required("y", TypeAny)),
+		spec("fails", func(c *call) error { return expectError(c, c.str("pattern")) }, required("fn", TypeFunction),
+			required("pattern", TypeString)),
 	}
 }
 

@@ -37,13 +37,9 @@ func (c *call) exports() ([]string, error) {
 
 // valuesOfSpec is values.of; the parameters are those of values.get.
 func valuesOfSpec(phases Phase, path, dflt Param) Spec {
-	return Spec{Name: "values.of", Phases: phases, Effect: EffectRead, call: callValuesOf,
-		Returns: "the value, frozen, or default",
-		Params: []Param{
-			{Name: "module", Type: TypeString, Doc: "Name of the module, \"cert-manager\"."},
-			path, dflt,
-		},
-		Doc: "Reads a value of another module, which must name it in module(exports = […]). All layers count, and what is kept of its hooks, whether the module is on or not. It is values.get of a path below global.exports; in a test it stands there."}
+	return Spec{Name: "values.of", Phases: phases, Effect: EffectRead, call: callValuesOf, Params: []Param{
+		required("module", TypeString), path, dflt,
+	}}
 }
 
 func callValuesOf(c *call) (starlark.Value, error) {

@@ -13,13 +13,10 @@ import (
 )
 
 func fieldsSpec() Spec {
-	return Spec{Name: "set_fields", Phases: PhaseDesired, call: callSetFields, Returns: "a part, for the list that desired returns",
-		Doc: "Some fields of an object that somebody else has made. Starling sets them, keeps them so, and gives them back once desired does not list them any more: a field that nobody else sets is gone then. The object is never made; while it is not there, that is waited for. A field that somebody else sets to another value stays as it is, and is named as the failure.",
-		Params: []Param{
-			refParam("set_fields", "the parent's, or else the module's"),
-			{Name: "fields", Type: TypeDict, Doc: "The fields and their values: {\"spec\": {\"replicas\": 3}}. Of metadata only labels and annotations."},
-			{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "\"status\" has fields of the status set; None: those of the object itself."},
-		}}
+	return Spec{Name: "set_fields", Phases: PhaseDesired, call: callSetFields, Params: []Param{
+		refParam, required("fields", TypeDict),
+		keyword("subresource", TypeString, "None"),
+	}}
 }
 
 func callSetFields(c *call) (starlark.Value, error) {

@@ -14,17 +14,15 @@ import (
 
 func fileSpecs() []Spec {
 	return []Spec{
-		{Name: "module.file", Phases: PhaseLoad, call: callFile, Returns: "the text, or its bytes",
-			Doc:    "Reads a file of the module that the loading file belongs to, of at most 1 MiB. When it changes, the file that reads it is loaded anew, with its hooks. Files of other modules, and those outside of the tree, cannot be read.",
-			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path below the folder of the module: \"templates/a.txt\"."}, asBytes}},
-		{Name: "module.files", Phases: PhaseLoad, call: callFiles, Returns: "a dict of the texts, or bytes, by their paths, in their order; empty when there is no such file",
-			Doc:    "Reads the files of the module that a pattern names, as module.file does: at most 1,000, and 8 MiB.",
-			Params: []Param{{Name: "pattern", Type: TypeString, Doc: "Pattern of paths below the folder of the module, \"crds/*.yaml\": * stands for any characters but /, ? for one, [a-z] for one of these."}, asBytes}},
+		{Name: "module.file", Phases: PhaseLoad, call: callFile,
+			Params: []Param{required("path", TypeString), asBytes}},
+		{Name: "module.files", Phases: PhaseLoad, call: callFiles,
+			Params: []Param{required("pattern", TypeString), asBytes}},
 	}
 }
 
 // asBytes has a file read that need not be text.
-var asBytes = Param{Name: "bytes", Type: TypeBool, Default: "False", Keyword: true, Doc: "Returns bytes in the place of text, which must be UTF-8: base64.encode takes them."}
+var asBytes = keyword("bytes", TypeBool, "False")
 
 var errNoFiles = errors.New("there are no files here")
 

@@ -35,15 +35,15 @@ type Fill struct {
 const maxGenerated = 1024
 
 func generateSpecs() []Spec {
-	const returns = "a value for part(fill = {…})"
-	spec := func(name, doc, unit string, dflt, least int) Spec {
-		return Spec{Name: "generate." + name, Phases: PhaseDesired, Returns: returns, Doc: doc, call: callGenerate(name, dflt, least),
-			Params: []Param{{Name: "n", Type: TypeInt, Default: strconv.Itoa(dflt), Doc: fmt.Sprintf("How many %s, %d to %d.", unit, least, maxGenerated)}}}
+	spec := func(name string, dflt, least int) Spec {
+		return Spec{Name: "generate." + name, Phases: PhaseDesired, call: callGenerate(name, dflt, least), Params: []Param{
+			optional("n", TypeInt, strconv.Itoa(dflt)),
+		}}
 	}
 	return []Spec{
-		spec("password", "A random password of letters and digits, made once, as its object is made.", "characters", 24, 8),
-		spec("key", "Random bytes, written in base64, made once, as their object is made.", "bytes", 32, 16),
-		spec("token", "Random bytes, written in base64 with the alphabet of URLs and without padding, made once, as their object is made.", "bytes", 32, 16),
+		spec("password", 24, 8),
+		spec("key", 32, 16),
+		spec("token", 32, 16),
 	}
 }
 

@@ -10,12 +10,10 @@ import (
 )
 
 func gzipSpecs() []Spec {
-	data := func(doc string) []Param { return []Param{{Name: "data", Type: TypeText, Doc: doc}} }
+	data := []Param{required("data", TypeText)}
 	return []Spec{
-		{Name: "gzip.encode", Phases: PhaseAny, Params: data("Text, taken as UTF-8, or bytes."), Returns: "bytes", call: callGzip,
-			Doc: "Compresses text or bytes with gzip, with no time and no name in it."},
-		{Name: "gzip.decode", Phases: PhaseAny, Params: data("The compressed data, as bytes."), Returns: "bytes", call: callGunzip,
-			Doc: "Unpacks what was compressed with gzip, such as a layer of an image: 32 MiB at most. Data that is no gzip, or lacks its end, is an error."},
+		{Name: "gzip.encode", Phases: PhaseAny, call: callGzip, Params: data},
+		{Name: "gzip.decode", Phases: PhaseAny, call: callGunzip, Params: data},
 	}
 }
 

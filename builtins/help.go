@@ -16,7 +16,7 @@ func Help(name string) (text string, found bool) {
 		parts = append(parts, ctx)
 	}
 	var members [][2]string
-	for _, spec := range Table() {
+	for _, spec := range Documented() {
 		if spec.Name == name {
 			parts = append(parts, spec.help())
 		} else if member, ok := strings.CutPrefix(spec.Name, name+"."); ok {
@@ -71,8 +71,8 @@ func (s *Spec) help() string {
 	if len(rows) > 0 {
 		text += "\n\n" + message.Rows(rows)
 	}
-	if example := Example(s.Name); example != "" {
-		text += "\n\nExample:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(example, "\n"), "\n", "\n    ")
+	if s.Example != "" {
+		text += "\n\nExample:\n\n    " + strings.ReplaceAll(strings.TrimSuffix(s.Example, "\n"), "\n", "\n    ")
 	}
 	return text
 }

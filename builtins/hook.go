@@ -21,25 +21,14 @@ const defaultHookTimeout = 30 * time.Second
 const maxHookTimeout = 10 * time.Minute
 
 func hookSpec() Spec {
-	return Spec{
-		Name: "hook", Phases: PhaseLoad, call: callHook,
-		Doc: "Registers a hook: a function, and what triggers it. Only files under hooks/ register hooks. When the user's config changes, hooks of before_helm() run, which need a chart, controllers look again, and for global values before_all(each = True) of global hooks runs. No other hook does: it finds the change in its next run, so give it a schedule(…), too.",
-		Params: []Param{
-			{Name: "fn", Type: TypeFunction, Default: "None", Doc: "The function; it takes ctx. It may be left out when all bindings are k8s.convert."},
-			{Name: "on", Type: TypeList, Default: "[]", Doc: "Its triggers: startup(), schedule(…), k8s.watch(…), before_helm() and the like."},
-			{Name: "name", Type: TypeString, Default: "None", Doc: "The hook's id, unique in its module; default: \"file:function\"."},
-			{Name: "timeout", Type: TypeDuration, Default: `"30s"`, Doc: "How long one run may take, at most 10m."},
-			{Name: "retry", Type: TypeRetry, Default: "None", Doc: "How a failed run is repeated; None: retry()."},
-			{Name: "queue", Type: TypeString, Default: "None", Doc: "Name of a separate line of work: hooks of one queue of a module run one at a time, beside those of its other queues, of which a module may have 8. None: the module's line."},
-			{Name: "allow_failure", Type: TypeBool, Default: "False", Doc: "A failed run is not repeated before the next event (one that requeue has begun is), and holds up neither the chart's first render nor a release."},
-			{Name: "min_interval", Type: TypeDuration, Default: "None", Doc: "Mean time between two runs. Earlier triggers wait, as one run, and hold up no other hook."},
-			{Name: "burst", Type: TypeInt, Default: "1", Doc: "How many runs min_interval lets through in a row after a pause."},
-			{Name: "for_each", Type: TypeString, Default: "None", Doc: "Name of one of the hook's watches: each object of its snapshot has its own runs, with its own retry, requeue, ctx.state and values. They find it in ctx.key and ctx.object. The first runs come as the watch syncs; a tick of a schedule is for every object, an event of another watch for those that its wakes= names: by default the owners of what has changed, or all when it has none. Values, state and metrics of an object go with it; members of a set stay, unless they have the object as their owner= and it is deleted: let cleanup apply the set with an empty list."},
-			{Name: "parallel", Type: TypeInt, Default: "4", Doc: "How many runs of for_each go side by side, 1 to 100; one whose objects are written, and that waits for the write of its values and state, does not count."},
-			{Name: "cleanup", Type: TypeFunction, Default: "None", Doc: "With for_each: a function that takes ctx, called instead of fn once an object is being deleted, or is no longer watched; not while its kind is not served. A finalizer keeps the object until it has succeeded. Finalizers go with the module: when it is switched off, or is gone from the tree, and by `starling detach`. An object that leaves the selection while Starling does not run loses its finalizer without the cleanup."},
-			{Name: "values", Type: TypeString, Default: `"replace"`, Doc: "The fate of values that earlier runs of this hook have set: \"replace\" them by those of a run, or \"keep\" them and add to them."},
-		},
-	}
+	return Spec{Name: "hook", Phases: PhaseLoad, call: callHook, Params: []Param{
+		optional("fn", TypeFunction, "None"), optional("on", TypeList, "[]"), optional("name", TypeString, "None"),
+		optional("timeout", TypeDuration, `"30s"`), optional("retry", TypeRetry, "None"),
+		optional("queue", TypeString, "None"), optional("allow_failure", TypeBool, "False"),
+		optional("min_interval", TypeDuration, "None"), optional("burst", TypeInt, "1"),
+		optional("for_each", TypeString, "None"), optional("parallel", TypeInt, "4"),
+		optional("cleanup", TypeFunction, "None"), optional("values", TypeString, `"replace"`),
+	}}
 }
 
 func callHook(c *call) (starlark.Value, error) {

@@ -33,28 +33,20 @@ type HostSource struct {
 const maxFound = 2000
 
 func hostSpecs() []Spec {
-	const returns = "an element of module(http = […])"
-	namespaces := Param{Name: "namespaces", Type: TypeStrings, Default: "None", Keyword: true, Doc: "Where; None: the module's own namespace only; [\"*\"]: everywhere."}
-	labels := Param{Name: "labels", Type: TypeSelector, Default: "None", Keyword: true, Doc: "Only objects with these labels."}
-	port := Param{Name: "port", Type: TypeInt, Default: "None", Keyword: true, Doc: "The only port that may be asked; None: any."}
+	namespaces := keyword("namespaces", TypeStrings, "None")
+	labels := keyword("labels", TypeSelector, "None")
+	port := keyword("port", TypeInt, "None")
 	return []Spec{
-		{Name: "http.pods", Phases: PhaseLoad, call: callHostSource("v1", "Pod"), Returns: returns,
-			Doc:    "Lets hooks reach the addresses of Pods, as they are when a run makes its first request. Pods that have ended are left out, and those in the network of their Node. Needs the right to list Pods.",
+		{Name: "http.pods", Phases: PhaseLoad, call: callHostSource("v1", "Pod"),
 			Params: []Param{labels, namespaces, port}},
-		{Name: "http.services", Phases: PhaseLoad, call: callHostSource("v1", "Service"), Returns: returns,
-			Doc:    "Lets hooks reach Services by their addresses and by the names NAME.NAMESPACE, with .svc and .svc.cluster.local. The name of one without an address leads to its Pods, see http.pods. Needs the right to list Services.",
+		{Name: "http.services", Phases: PhaseLoad, call: callHostSource("v1", "Service"),
 			Params: []Param{labels, namespaces, port}},
-		{Name: "http.objects", Phases: PhaseLoad, call: callHostSource("", ""), Returns: returns,
-			Doc: "Lets hooks reach hosts that stand in objects, as http.from_config does for the user's config: whoever may write the objects decides. Texts that name no host are left out. Needs the right to list the objects.",
-			Params: []Param{
-				{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests."},
-				{Name: "kind", Type: TypeString, Doc: "Kind of the objects."},
-				{Name: "field", Type: TypeString, Doc: "Path of a text, a list of texts or a dict of texts: \"spec.endpoint\"."},
-				labels, namespaces,
-			}},
-		{Name: "http.from_config", Phases: PhaseLoad, call: callHostsOfConfig, Returns: returns,
-			Doc:    "Lets hooks reach hosts that the user has set, or, where the user has set none, the default that openapi/config-values.yaml has there. Each is a URL, of which host and port count, or a name or an address, with or without a port. A name may lead to a private network; what leads to this machine, or to a link-local address, must be listed in module(http = […]) itself.",
-			Params: []Param{{Name: "path", Type: TypeString, Doc: "Path of a text, a list of texts or a dict of texts, as for config.get: \"endpoints\"."}}},
+		{Name: "http.objects", Phases: PhaseLoad, call: callHostSource("", ""), Params: []Param{
+			required("api_version", TypeString), required("kind", TypeString), required("field", TypeString),
+			labels, namespaces,
+		}},
+		{Name: "http.from_config", Phases: PhaseLoad, call: callHostsOfConfig,
+			Params: []Param{required("path", TypeString)}},
 	}
 }
 

@@ -35,15 +35,10 @@ const (
 
 func jqSpecs() []Spec {
 	programs := &jqPrograms{known: map[string]*gojq.Code{}}
-	return []Spec{{
-		Name: "jq", Phases: PhaseAny, call: programs.call,
-		Returns: "a list of all that the program gives, in order",
-		Doc:     "Runs a jq program over a value: jq(obj, \".spec.ports[].port\"). Integers are exact at any size. A program sees its value alone: no input, environment, clock or modules.",
-		Params: []Param{
-			{Name: "value", Type: TypeAny, Doc: "The input of the program: anything that JSON can hold."},
-			{Name: "program", Type: TypeString, Doc: "The program, in jq's language, at most 16 KiB."},
-		},
-	}}
+	return []Spec{
+		{Name: "jq", Phases: PhaseAny, call: programs.call,
+			Params: []Param{required("value", TypeAny), required("program", TypeString)}},
+	}
 }
 
 // jqPrograms keeps compiled programs. They may be run in parallel.

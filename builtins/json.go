@@ -17,25 +17,17 @@ import (
 // input is: what is too deep is refused before.
 
 func jsonSpecs() []Spec {
-	indent := Param{Name: "indent", Type: TypeString, Default: `"\t"`, Keyword: true, Doc: "The indentation per level, at most 16 characters."}
-	prefix := Param{Name: "prefix", Type: TypeString, Default: `""`, Keyword: true, Doc: "The beginning of each line after the first, at most 16 characters."}
-	value := Param{Name: "x", Type: TypeAny, Doc: "The value; integers of any size are exact."}
+	indent := keyword("indent", TypeString, `"\t"`)
+	prefix := keyword("prefix", TypeString, `""`)
+	value := required("x", TypeAny)
 	return []Spec{
-		{Name: "json.encode", Phases: PhaseAny, Returns: "the JSON text", call: callJSONEncode,
-			Doc:    "Encodes a value as JSON, keys sorted. Structs and objects become objects.",
-			Params: []Param{value}},
-		{Name: "json.encode_indent", Phases: PhaseAny, Returns: "the JSON text", call: callJSONEncodeIndent,
-			Doc:    "Encodes a value as JSON over several lines, keys sorted.",
+		{Name: "json.encode", Phases: PhaseAny, call: callJSONEncode, Params: []Param{value}},
+		{Name: "json.encode_indent", Phases: PhaseAny, call: callJSONEncodeIndent,
 			Params: []Param{value, prefix, indent}},
-		{Name: "json.decode", Phases: PhaseAny, Returns: "the value, mutable", call: callJSONDecode,
-			Doc: "Decodes JSON text. Numbers with a point or an exponent become floats, all others ints of any size.",
-			Params: []Param{
-				{Name: "x", Type: TypeString, Doc: "The JSON text."},
-				{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no JSON; not given: that is an error."},
-			}},
-		{Name: "json.indent", Phases: PhaseAny, Returns: "the JSON text", call: callJSONIndent,
-			Doc:    "Lays out JSON text over several lines.",
-			Params: []Param{{Name: "x", Type: TypeString, Doc: "The JSON text."}, prefix, indent}},
+		{Name: "json.decode", Phases: PhaseAny, call: callJSONDecode,
+			Params: []Param{required("x", TypeString), optional("default", TypeAny, "None")}},
+		{Name: "json.indent", Phases: PhaseAny, call: callJSONIndent,
+			Params: []Param{required("x", TypeString), prefix, indent}},
 	}
 }
 

@@ -54,25 +54,16 @@ var tokenHashes = map[string]crypto.Hash{
 }
 
 func jwtSpecs() []Spec {
-	const byKey = " RS256, RS384 or RS512 with a key of RSA; ES256, ES384 or ES512 with one of ECDSA, as its curve says; EdDSA with one of Ed25519; HS256, HS384 or HS512 with a shared key."
 	return []Spec{
-		{Name: "jwt.sign", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSignToken, Returns: "the token, a secret",
-			Doc: "Makes a signed JSON Web Token. Beside what claims say it has iat, the time of the run, and exp, unless claims have them.",
+		{Name: "jwt.sign", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSignToken, Params: []Param{
+			required("claims", TypeDict), required("key", TypeSecretText), keyword("ttl", TypeDuration, `"1h"`),
+			keyword("algorithm", TypeString, "None"), keyword("headers", TypeDict, "{}"),
+		}},
+		{Name: "jwt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callVerifyToken,
 			Params: []Param{
-				{Name: "claims", Type: TypeDict, Doc: "The claims: sub, aud, iss and others. Secrets in it become their texts, which whoever holds the token can read."},
-				{Name: "key", Type: TypeSecretText, Doc: "A private key in PEM, or a shared key of at least 32 bytes."},
-				{Name: "ttl", Type: TypeDuration, Default: `"1h"`, Keyword: true, Doc: "How long it is good."},
-				{Name: "algorithm", Type: TypeString, Default: "None", Keyword: true, Doc: "None: the first one that the key has." + byKey},
-				{Name: "headers", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Further headers, such as kid."},
-			}},
-		{Name: "jwt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callVerifyToken, Returns: "the claims, a dict; None: the token is not good",
-			Doc: "Reads a signed JSON Web Token, if it is good: signed by the key, with exp (if there is one) after the time of the run, and nbf before it. Anything wrong gives None, but a key that cannot be read is an error.",
-			Params: []Param{
-				{Name: "token", Type: TypeSecretText, Doc: "The token, at most 64 KiB."},
-				{Name: "key", Type: TypeSecretText, Doc: "A public key, a certificate or a private key in PEM, or a shared key. It decides which algorithms are taken." + byKey},
-				{Name: "audience", Type: TypeString, Default: "None", Keyword: true, Doc: "A name that must be in aud; None: not looked at."},
-				{Name: "issuer", Type: TypeString, Default: "None", Keyword: true, Doc: "The name that must be iss; None: not looked at."},
-				{Name: "leeway", Type: TypeDuration, Default: `"1m"`, Keyword: true, Doc: "How far clocks may differ."},
+				required("token", TypeSecretText), required("key", TypeSecretText),
+				keyword("audience", TypeString, "None"), keyword("issuer", TypeString, "None"),
+				keyword("leeway", TypeDuration, `"1m"`),
 			}},
 	}
 }

@@ -17,40 +17,25 @@ import (
 
 // Writes to objects that are there.
 
-var missingParam = Param{Name: "ignore_missing", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is not there is no error."}
+var missingParam = keyword("ignore_missing", TypeBool, "False")
 
 func k8sChangeSpecs() []Spec {
 	return []Spec{
-		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch,
-			Doc: "Changes an object that is there, once the run has succeeded, by one of four kinds of patch. Needs a grant of patch, apply or write.",
-			Params: []Param{
-				refParam("k8s.patch", ofModule),
-				{Name: "merge", Type: TypeDict, Default: "None", Keyword: true, Doc: "JSON merge patch: dicts are merged, None takes a field away, all else replaces."},
-				{Name: "json", Type: TypeList, Default: "None", Keyword: true, Doc: "JSON patch: a list of operations, each with op (add, remove, replace, move, copy, test), path and value or from."},
-				{Name: "strategic", Type: TypeDict, Default: "None", Keyword: true, Doc: "Strategic merge patch, which knows the lists of built-in kinds; custom resources take none."},
-				{Name: "jq", Type: TypeString, Default: "None", Keyword: true, Doc: "jq program that gets the whole object, as it is at the commit, and returns the new object. It is repeated when others change the object meanwhile."},
-				{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "Subresource to patch: \"status\", \"scale\", …; with jq only \"status\"."},
-				unchangedParam, missingParam, onErrorParam,
-			}},
-		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus,
-			Doc: "Applies the status of an object that is there, once the run has succeeded: the fields that are given, and not given any more, are this hook's. Needs a grant of patch, apply or write.",
-			Params: []Param{
-				refParam("k8s.status", ofModule),
-				{Name: "status", Type: TypeDict, Doc: "The fields of status, as the hook wants them."},
-				unchangedParam, missingParam, onErrorParam,
-			}},
-		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent,
-			Doc: "Tells people something about an object in an Event, once the run has succeeded. The same, told again within an hour, is counted, once per minute at most. Needs a grant of create, apply or write for v1 Event in the object's namespace (of cluster-scoped objects: default). kubectl describe shows the Events that say the uid of the object. A reference with metadata.uid says it, as ctx.object does when it is the whole object; else a watch without a filter is asked, then the API server. Where Starling may not get the object, the Event goes without its uid: kubectl events shows it, kubectl describe does not.",
-			Params: []Param{
-				refParam("k8s.event", ofModule),
-				{Name: "reason", Type: TypeString, Doc: "Why, in one word for programs: \"CertificateRenewed\"."},
-				{Name: "message", Type: TypeString, Doc: "The news, for people; cut at 1,024 bytes."},
-				{Name: "type", Type: TypeString, Default: `"Normal"`, Doc: "\"Normal\" or \"Warning\"."},
-				onErrorParam,
-			}},
+		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch, Params: []Param{
+			refParam, keyword("merge", TypeDict, "None"), keyword("json", TypeList, "None"),
+			keyword("strategic", TypeDict, "None"), keyword("jq", TypeString, "None"),
+			keyword("subresource", TypeString, "None"), unchangedParam, missingParam, onErrorParam,
+		}},
+		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus, Params: []Param{
+			refParam, required("status", TypeDict), unchangedParam, missingParam,
+			onErrorParam,
+		}},
+		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent, Params: []Param{
+			refParam, required("reason", TypeString), required("message", TypeString),
+			optional("type", TypeString, `"Normal"`), onErrorParam,
+		}},
 		{Name: "k8s.evict", Phases: PhaseRun, Effect: EffectWrite, call: callEvict,
-			Doc:    "Evicts a Pod once the run has succeeded: deletes it as far as its PodDisruptionBudgets allow that; when they do not, the run is repeated. One that is not there is no error. Needs a grant of delete or write.",
-			Params: []Param{refParam("k8s.evict", ofModule), onErrorParam}},
+			Params: []Param{refParam, onErrorParam}},
 	}
 }
 

@@ -16,29 +16,18 @@ import (
 // Live reads. They show the cluster before the run's own writes.
 
 func k8sReadSpecs() []Spec {
-	apiVersion := Param{Name: "api_version", Type: TypeString, Doc: "API version, as in manifests: \"v1\", \"apps/v1\"."}
-	kind := Param{Name: "kind", Type: TypeString, Doc: "Kind, as in manifests: \"ConfigMap\"."}
-	unread := func(more string) Param {
-		return Param{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "The result when the cluster does not let the kind be read: nobody serves it, or RBAC forbids it; not given: that is an error." + more + " Without a grant it stays an error."}
-	}
+	apiVersion := required("api_version", TypeString)
+	kind := required("kind", TypeString)
+	unread := keyword("default", TypeAny, "None")
 	return []Spec{
-		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet,
-			Returns: "the object, or None when it is not there",
-			Doc:     "Reads one object from the cluster, as it was before this run's writes; reading what this run has written is an error. Needs a grant of get. Objects of Starling itself are refused.",
-			Params: []Param{apiVersion, kind,
-				{Name: "name", Type: TypeString, Doc: "Name of the object."},
-				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's. Cluster-scoped kinds ignore it."},
-				unread(" An object that is not there is None, whatever default says."),
-			}},
-		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList,
-			Returns: "a list of objects, sorted by namespace and name",
-			Doc:     "Reads the objects of a kind from the cluster, as they were before this run's writes; a list that this run's writes would change is an error. Needs a grant of list. Objects of Starling itself are left out. A watch is cheaper for what is read often.",
-			Params: []Param{apiVersion, kind,
-				{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Where; None: all namespaces. Cluster-scoped kinds ignore it."},
-				{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
-				{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes."},
-				unread(""),
-			}},
+		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet, Params: []Param{
+			apiVersion, kind, required("name", TypeString), optional("namespace", TypeString, "None"),
+			unread,
+		}},
+		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList, Params: []Param{
+			apiVersion, kind, optional("namespaces", TypeStrings, "None"),
+			optional("labels", TypeSelector, "None"), optional("fields", TypeSelector, "None"), unread,
+		}},
 	}
 }
 

@@ -16,49 +16,28 @@ import (
 // succeeded, in the order of the calls.
 
 func k8sWriteSpecs() []Spec {
-	const force = "Whether to take over fields that others own; False makes that an error."
 	return append([]Spec{
-		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply,
-			Doc: "Applies an object server-side once the run has succeeded: makes it, or changes the fields that are given. An unchanged apply is a request, too, but the API server then changes nothing: no new resourceVersion, and no event for watches. k8s.apply_set sends no request for what is as it should be. Needs a grant of apply, write, or create and patch.",
-			Params: []Param{
-				{Name: "obj", Type: TypeDict, Doc: "The object: apiVersion, kind, metadata.name and the fields that the hook wants. metadata.namespace defaults to the module's, in global hooks to the operator's; metadata.managedFields is left out."},
-				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
-				{Name: "force", Type: TypeBool, Default: "True", Keyword: true, Doc: force},
-				unchangedParam, onErrorParam,
-			}},
-		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate, Returns: "the name of the object",
-			Doc: "Makes an object once the run has succeeded; one that is there is an error. A run that is repeated after some of its writes were made finds its own object there: use if_absent, or k8s.apply. Needs a grant of create, apply or write.",
-			Params: []Param{
-				{Name: "obj", Type: TypeDict, Doc: "The object, as in k8s.apply; metadata.resourceVersion and metadata.uid are left out, too."},
-				{Name: "generate_name", Type: TypeString, Default: "None", Keyword: true, Doc: "The beginning of a name that the run makes up, with five characters more, in the place of metadata.name. A run that is repeated makes another object: give such objects an owner, or a label by which a later run finds them."},
-				{Name: "if_absent", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether an object that is there is no error; it is left as it is."},
-				onErrorParam,
-			}},
-		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete,
-			Doc: "Deletes an object once the run has succeeded; one that is not there is no error. Needs a grant of delete or write.",
-			Params: []Param{
-				refParam("k8s.delete", ofModule),
-				{Name: "propagation", Type: TypeString, Default: `"background"`, Keyword: true, Doc: "The end of objects that this one owns: \"background\" and \"foreground\" delete it, \"orphan\" keeps it."},
-				{Name: "wait", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How long to wait until the object is gone, at most 5m, with propagation \"foreground\" after all that it owns: the writes after this one come then. One that is still there after that time fails the run. The hook's queue waits, too. Needs the right to get the object. None: nobody waits."},
-				unchangedParam, onErrorParam,
-			}},
-		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet,
-			Doc: "Makes these objects, once the run has succeeded, all that a set of objects consists of: applies them by force, and deletes what the set has made before and does not list any more. Objects that others have made are never taken over: to list one is an error. A member that is refused holds up no other member; what the set does not list any more is then deleted only with on_error=\"continue\". Only objects that differ are written, up to 8 at a time: kinds in the order in which Helm installs them, whatever the order of the list. Members carry the label starling.dev/set, by which the next process finds them. Needs grants of apply and delete, or write, for each object.",
-			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "Name of the set, of the hook's own; at most once per run. A set that the hook does not apply any more, as after a change of its name, stays as it is until the hook or its module goes: to remove it, apply it once with an empty list under its old name."},
-				{Name: "objs", Type: TypeList, Doc: "The objects, each as in k8s.apply; at most 5,000."},
-				{Name: "owner", Type: TypeDict, Default: "None", Keyword: true, Doc: ownerDoc},
-				{Name: "allow_empty", Type: TypeBool, Default: "True", Keyword: true, Doc: "Whether the list may be empty, which deletes all that the set has made."},
-				{Name: "keep", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether the objects stay when the hook is gone from the tree, or its module is switched off or gone; else they are deleted then."},
-				onErrorParam,
-			}},
+		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply, Params: []Param{
+			required("obj", TypeDict), keyword("owner", TypeDict, "None"), keyword("force", TypeBool, "True"),
+			unchangedParam, onErrorParam,
+		}},
+		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate, Params: []Param{
+			required("obj", TypeDict), keyword("generate_name", TypeString, "None"),
+			keyword("if_absent", TypeBool, "False"), onErrorParam,
+		}},
+		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete, Params: []Param{
+			refParam, keyword("propagation", TypeString, `"background"`),
+			keyword("wait", TypeDuration, "None"), unchangedParam, onErrorParam,
+		}},
+		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet, Params: []Param{
+			required("name", TypeString), required("objs", TypeList), keyword("owner", TypeDict, "None"),
+			keyword("allow_empty", TypeBool, "True"), keyword("keep", TypeBool, "False"), onErrorParam,
+		}},
 	}, k8sChangeSpecs()...)
 }
 
 // onErrorParam is for all writes.
-var onErrorParam = Param{Name: "on_error", Type: TypeString, Default: `"stop"`, Keyword: true, Doc: "Whether the writes after this one are made when it fails: \"stop\" makes none of them, \"continue\" makes them. The run fails in both cases, with all errors, and is repeated; values, metrics and messages of it do not count."}
-
-const ownerDoc = "The object with whose end this one is deleted, as its controller: one of the same namespace, or a cluster-scoped one."
+var onErrorParam = keyword("on_error", TypeString, `"stop"`)
 
 func callApply(c *call) (starlark.Value, error) {
 	w, namespaced, err := c.given(c.arg("obj"), "obj")

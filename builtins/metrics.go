@@ -21,21 +21,19 @@ var (
 )
 
 func metricsSpecs() []Spec {
-	name := Param{Name: "name", Type: TypeString, Doc: "Name as Prometheus takes it; it stays as written. Names that begin with starling_, go_ or process_ are refused."}
-	labels := Param{Name: "labels", Type: TypeDict, Default: "{}", Doc: "Labels, text to text. module and hook are added."}
-	group := Param{Name: "group", Type: TypeString, Default: "None", Doc: "A name for metrics.expire, of this hook's own."}
-	spec := func(kind effect.MetricKind, doc, value string, more ...Param) Spec {
-		return Spec{Name: "metrics." + string(kind), Phases: PhaseRun | PhaseReview, Effect: EffectWrite, call: callMetric(kind), Doc: doc,
-			Params: append([]Param{name, {Name: "value", Type: TypeNumber, Doc: value}, labels, group}, more...)}
+	name := required("name", TypeString)
+	labels := optional("labels", TypeDict, "{}")
+	group := optional("group", TypeString, "None")
+	spec := func(kind effect.MetricKind, more ...Param) Spec {
+		return Spec{Name: "metrics." + string(kind), Phases: PhaseRun | PhaseReview, Effect: EffectWrite, call: callMetric(kind),
+			Params: append([]Param{name, required("value", TypeNumber), labels, group}, more...)}
 	}
 	return []Spec{
-		spec(effect.MetricSet, "Sets a gauge.", "The new value."),
-		spec(effect.MetricAdd, "Adds to a counter.", "How much to add, 0 or more."),
-		spec(effect.MetricObserve, "Counts a value in a histogram.", "The value.",
-			Param{Name: "buckets", Type: TypeList, Default: "None", Keyword: true, Doc: "Upper bounds of the buckets, growing, at most 50 and the same in all calls; None: 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5 and 10."}),
+		spec(effect.MetricSet),
+		spec(effect.MetricAdd),
+		spec(effect.MetricObserve, keyword("buckets", TypeList, "None")),
 		{Name: "metrics.expire", Phases: PhaseRun | PhaseReview, Effect: EffectWrite, call: callExpire,
-			Doc:    "Takes away what earlier runs of this hook have put into a group, once the run has succeeded. Series that this run puts there stay, in any order of the calls: so the group holds only present ones.",
-			Params: []Param{{Name: "group", Type: TypeString, Doc: "The group, as given to the other calls."}}},
+			Params: []Param{required("group", TypeString)}},
 	}
 }
 

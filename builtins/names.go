@@ -17,25 +17,20 @@ import (
 const maxNamed = 64 << 10
 
 func namesSpecs() []Spec {
-	s := Param{Name: "s", Type: TypeString, Doc: "A name in any spelling: words end at spaces, signs and capital letters, digits belong to the word before them."}
-	spec := func(name, doc string, join func([]string) string) Spec {
-		return Spec{Name: "names." + name, Phases: PhaseAny, Params: []Param{s}, Returns: "the name", Doc: doc,
+	s := required("s", TypeString)
+	spec := func(name string, join func([]string) string) Spec {
+		return Spec{Name: "names." + name, Phases: PhaseAny, Params: []Param{s},
 			call: func(c *call) (starlark.Value, error) {
 				words, err := c.words()
 				return starlark.String(join(words)), err
 			}}
 	}
 	return []Spec{
-		spec("camel", "Writes a name in camel case, as values do: \"cert-manager\" is \"certManager\".", camel),
-		spec("kebab", "Writes a name in kebab case, as modules do: \"certManager\" is \"cert-manager\".", func(w []string) string { return strings.Join(w, "-") }),
-		spec("snake", "Writes a name in snake case: \"certManager\" is \"cert_manager\".", func(w []string) string { return strings.Join(w, "_") }),
+		spec("camel", camel),
+		spec("kebab", func(w []string) string { return strings.Join(w, "-") }),
+		spec("snake", func(w []string) string { return strings.Join(w, "_") }),
 		{Name: "names.dns_label", Phases: PhaseAny, call: callDNSLabel,
-			Returns: "the name: a-z, 0-9 and -, with no - at an end",
-			Doc:     "Makes a name that Kubernetes takes. It is lower-cased and other characters become -; one that is too long is cut and ends in 8 hex digits of its SHA-256, so that long names which differ stay different. A text without any letter of a-z or digit becomes those digits alone.",
-			Params: []Param{
-				{Name: "s", Type: TypeString, Doc: "Any text."},
-				{Name: "max", Type: TypeInt, Default: "63", Doc: "The most characters, 10 to 253; more than 63 suits names of most objects, but no Services, namespaces or label values."},
-			}},
+			Params: []Param{required("s", TypeString), optional("max", TypeInt, "63")}},
 	}
 }
 

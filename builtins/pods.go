@@ -54,26 +54,18 @@ const (
 
 func podSpecs() []Spec {
 	params := func(more ...Param) []Param {
-		return append(append([]Param{{Name: "pod", Type: TypePod, Doc: "Name of the Pod, or the Pod: an object, or a dict with name and namespace (these may be under metadata)."}}, more...),
-			Param{Name: "container", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the container; None: that of the annotation " + defaultContainer + ", or the only one."},
-			Param{Name: "namespace", Type: TypeString, Default: "None", Keyword: true, Doc: "Namespace of a Pod that is given by its name; None: the module's, in global hooks the operator's."},
-			Param{Name: "timeout", Type: TypeDuration, Default: `"10s"`, Keyword: true, Doc: "How long it may take, at most 5m; the run has its own limit, timeout= of hook."},
-			Param{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "How much may come, at most 32 MiB."})
+		return append(append([]Param{required("pod", TypePod)}, more...),
+			keyword("container", TypeString, "None"),
+			keyword("namespace", TypeString, "None"),
+			keyword("timeout", TypeDuration, `"10s"`),
+			keyword("max_bytes", TypeInt, "1048576"))
 	}
 	return []Spec{
 		{Name: "k8s.exec", Phases: PhaseRun, Effect: EffectRead, call: callExec,
-			Returns: "what came of it, frozen: .ok (whether it has ended with 0), .code (its exit code, or None), .error (why there is no exit code, or None), .stdout and .stderr (text), .bytes (stdout as it came), .json() (what stdout holds)",
-			Doc:     "Runs a command in a container, at once: a run that fails later, or is repeated, has run it all the same. A command that fails, a Pod that is not there or goes away, more output than max_bytes and no end within the timeout are no errors: .code and .error say it. After the timeout nobody listens any more, and the command may go on; argv = [\"timeout\", \"10\", …] ends it. From the simulated cluster of a command nothing is run. Needs a grant of exec on Pods, which \"*\" does not hold; Pods of Starling itself are refused.",
-			Params: append(params(Param{Name: "argv", Type: TypeStrings, Doc: "The command and its arguments, at most 8 KiB; no shell looks at them. The API server's audit log shows them: a secret goes through stdin."}),
-				Param{Name: "stdin", Type: TypeSecretText, Default: "None", Keyword: true, Doc: "The input of the command, at most 32 MiB; None: it has none."})},
+			Params: append(params(required("argv", TypeStrings)), keyword("stdin", TypeSecretText, "None"))},
 		{Name: "k8s.logs", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callLogs,
-			Returns: "the log, a text",
-			Doc:     "Reads the log of a container, as it is now. A Pod that is not there, a container that has not started, and a log larger than max_bytes are errors unless default is given. From the simulated cluster of a command no log is read. Needs a grant of logs on Pods, which \"*\" does not hold; Pods of Starling itself are refused.",
-			Params: append(params(),
-				Param{Name: "tail", Type: TypeInt, Default: "None", Keyword: true, Doc: "How many of the last lines, at least 1; None: all."},
-				Param{Name: "since", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How far back, in whole seconds; None: from the beginning."},
-				Param{Name: "previous", Type: TypeBool, Default: "False", Keyword: true, Doc: "Reads the log of the container before its last restart."},
-				Param{Name: "default", Type: TypeAny, Default: "None", Keyword: true, Doc: "The result when there is no log; not given: that is an error. Without a grant it stays an error."})},
+			Params: append(params(), keyword("tail", TypeInt, "None"), keyword("since", TypeDuration, "None"),
+				keyword("previous", TypeBool, "False"), keyword("default", TypeAny, "None"))},
 	}
 }
 

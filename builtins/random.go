@@ -21,23 +21,15 @@ const (
 )
 
 func randomSpecs() []Spec {
-	n := Param{Name: "n", Type: TypeInt, Doc: "How many, 1 to 65536."}
+	n := required("n", TypeInt)
 	return []Spec{
-		{Name: "random.string", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomString, Returns: "the text",
-			Doc: "Makes a text of random characters, fit for passwords: each is as likely as any other. It is another one in each run, so keep it, in an object or in ctx.state, and make it when it is not there.",
-			Params: []Param{n,
-				{Name: "alphabet", Type: TypeString, Default: "None", Doc: "The characters to take, 2 to 1000, none twice; None: letters and digits."},
-			}},
-		{Name: "random.int", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomInt, Returns: "the number",
-			Doc: "Takes a whole number between two, both included.",
-			Params: []Param{
-				{Name: "min", Type: TypeInt, Doc: "The least."},
-				{Name: "max", Type: TypeInt, Doc: "The most."},
-			}},
-		{Name: "random.uuid", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomUUID, Returns: "36 characters",
-			Doc: "Makes a random UUID, version 4."},
-		{Name: "random.bytes", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomBytes, Returns: "bytes, as base64.encode takes them",
-			Doc: "Makes random bytes, fit for keys.", Params: []Param{n}},
+		{Name: "random.string", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomString,
+			Params: []Param{n, optional("alphabet", TypeString, "None")}},
+		{Name: "random.int", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomInt,
+			Params: []Param{required("min", TypeInt), required("max", TypeInt)}},
+		{Name: "random.uuid", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomUUID},
+		{Name: "random.bytes", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomBytes,
+			Params: []Param{n}},
 	}
 }
 

@@ -21,29 +21,16 @@ const (
 )
 
 func reSpecs() []Spec {
-	pattern := Param{Name: "pattern", Type: TypeString, Doc: "The pattern, in RE2's syntax, at most 4 KiB."}
-	text := Param{Name: "text", Type: TypeString, Doc: "The text, at most 2 MiB."}
-	const match = "None, or a struct: text, start and end (bytes), groups (a list; None for a group that took no part) and named (a dict)"
+	pattern := required("pattern", TypeString)
+	text := required("text", TypeString)
 	return []Spec{
-		{Name: "re.match", Phases: PhaseAny, Returns: match, call: callMatch(true),
-			Doc: "Matches a pattern at the beginning of a text.", Params: []Param{pattern, text}},
-		{Name: "re.search", Phases: PhaseAny, Returns: match, call: callMatch(false),
-			Doc: "Finds the first place where a pattern matches.", Params: []Param{pattern, text}},
-		{Name: "re.find_all", Phases: PhaseAny, call: callFindAll, Params: []Param{pattern, text},
-			Returns: "a list: of the matched texts; with one group, of what it matched; with several, of tuples",
-			Doc:     "Finds all places where a pattern matches, without overlap."},
-		{Name: "re.sub", Phases: PhaseAny, Returns: "the new text", call: callSub,
-			Doc: "Replaces what a pattern matches.",
-			Params: []Param{pattern,
-				{Name: "repl", Type: TypeString, Doc: "The replacement; $1 or ${name} is a group, $$ a dollar sign."},
-				text,
-				{Name: "count", Type: TypeInt, Default: "0", Doc: "How many to replace at most; 0: all."},
-			}},
-		{Name: "re.split", Phases: PhaseAny, Returns: "a list of texts", call: callSplit,
-			Doc: "Splits a text where a pattern matches.",
-			Params: []Param{pattern, text,
-				{Name: "count", Type: TypeInt, Default: "0", Doc: "How many splits at most; 0: all."},
-			}},
+		{Name: "re.match", Phases: PhaseAny, call: callMatch(true), Params: []Param{pattern, text}},
+		{Name: "re.search", Phases: PhaseAny, call: callMatch(false), Params: []Param{pattern, text}},
+		{Name: "re.find_all", Phases: PhaseAny, call: callFindAll, Params: []Param{pattern, text}},
+		{Name: "re.sub", Phases: PhaseAny, call: callSub,
+			Params: []Param{pattern, required("repl", TypeString), text, optional("count", TypeInt, "0")}},
+		{Name: "re.split", Phases: PhaseAny, call: callSplit,
+			Params: []Param{pattern, text, optional("count", TypeInt, "0")}},
 	}
 }
 

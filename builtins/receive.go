@@ -77,41 +77,19 @@ const (
 
 func receiveSpecs() []Spec {
 	return []Spec{
-		{
-			Name: "http.receive", Phases: PhaseLoad, call: callReceive, Returns: "a binding for hook(on = […])",
-			Doc: "Triggers for each HTTP request to a path of the address that --receive-address names, one at a time. The hook finds it in ctx.request: method, path, query and headers (dicts; names of headers in lower case, those that hold secrets left out), body (text), json (what the body holds, None when it is no JSON). It may do what any run may, and what it returns, reply(…) or None, is the answer once all is written. A failed run is not repeated, but answers 500 (503 with fail(retry_after = …)).",
-			Params: []Param{
-				{Name: "path", Type: TypeString, Doc: "The path, \"/github\"; one hook each."},
-				{Name: "secret", Type: TypeSecretRef, Default: "None", Doc: "Where the secret is that requests are signed with: secret_ref(…). It must be given, unless public is."},
-				{Name: "signature", Type: TypeString, Default: `"github"`, Keyword: true, Doc: "How they are signed: \"github\" (X-Hub-Signature-256), \"gitlab\" (X-Gitlab-Token), \"stripe\" (Stripe-Signature), \"slack\" (X-Slack-Signature), \"hmac\" (HMAC-SHA256 of the body in header, in hex or base64) or \"bearer\" (Authorization: Bearer). Any other request is answered 401."},
-				{Name: "header", Type: TypeString, Default: "None", Keyword: true, Doc: "The header of \"hmac\"."},
-				{Name: "timestamp", Type: TypeString, Default: "None", Keyword: true, Doc: "For \"hmac\", the header that holds the time in seconds since 1970, which is signed with the body: \"<time>.<body>\". One that is more than 5 minutes off is answered 401, and a request that was taken is not taken again, as with \"stripe\" and \"slack\", which sign the time by themselves."},
-				{Name: "once", Type: TypeDuration, Default: "None", Keyword: true, Doc: "How long a request that was taken is not taken again, at most 24h: for \"github\", and \"hmac\" without a timestamp. It is known by its signature, so a sender that means to say the same twice says something that differs. Kept in memory."},
-				{Name: "public", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether anybody may send requests; there is no secret then."},
-				{Name: "methods", Type: TypeStrings, Default: `["POST"]`, Keyword: true, Doc: "GET, POST, PUT, PATCH or DELETE; others are answered 405."},
-				{Name: "max_bytes", Type: TypeInt, Default: "1048576", Keyword: true, Doc: "Largest body, at most 10 MiB; a larger one is answered 413."},
-				{Name: "rate", Type: TypeInt, Default: "10", Keyword: true, Doc: "Requests per second, in the mean; what is more, and rightly signed, is answered 429."},
-				{Name: "burst", Type: TypeInt, Default: "50", Keyword: true, Doc: "How many requests may come at once."},
-				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Name of the binding, unique in its hook; default: \"receive\"."},
-			},
-		},
-		{
-			Name: "secret_ref", Phases: PhaseLoad, call: callSecretRef, Returns: "a reference for http.receive(secret = …)",
-			Doc: "Names one key of a Secret, which is read when it is needed.",
-			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "Name of the Secret."},
-				{Name: "key", Type: TypeString, Doc: "The key in its data."},
-				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's."},
-			},
-		},
-		{
-			Name: "reply", Phases: PhaseReceive, call: callReply, Returns: "an answer for a hook of http.receive to return",
-			Doc: "Makes the answer to a request. Starling writes the effects of the run first, with any status; fail(…) writes nothing.",
-			Params: []Param{
-				{Name: "status", Type: TypeInt, Doc: "The HTTP status, 200 to 599."},
-				{Name: "body", Type: TypeAny, Default: "None", Doc: "Text, sent as it is, or data, sent as JSON; at most 1 MiB."},
-			},
-		},
+		{Name: "http.receive", Phases: PhaseLoad, call: callReceive, Params: []Param{
+			required("path", TypeString), optional("secret", TypeSecretRef, "None"),
+			keyword("signature", TypeString, `"github"`), keyword("header", TypeString, "None"),
+			keyword("timestamp", TypeString, "None"), keyword("once", TypeDuration, "None"),
+			keyword("public", TypeBool, "False"), keyword("methods", TypeStrings, `["POST"]`),
+			keyword("max_bytes", TypeInt, "1048576"), keyword("rate", TypeInt, "10"),
+			keyword("burst", TypeInt, "50"), keyword("name", TypeString, "None"),
+		}},
+		{Name: "secret_ref", Phases: PhaseLoad, call: callSecretRef,
+			Params: []Param{required("name", TypeString), required("key", TypeString),
+				optional("namespace", TypeString, "None")}},
+		{Name: "reply", Phases: PhaseReceive, call: callReply,
+			Params: []Param{required("status", TypeInt), optional("body", TypeAny, "None")}},
 	}
 }
 

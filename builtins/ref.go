@@ -15,16 +15,10 @@ import (
 // api version, kind, name and namespace.
 
 // refParam is the parameter of a builtin that writes to one object. It comes first.
-func refParam(builtin, noNamespace string) Param {
-	return Param{Name: "ref", Type: TypeRef, Doc: "The object, or a dict with apiVersion, kind, name and namespace (these two may be under metadata), or, written out, " +
-		builtin + "(\"v1\", \"Pod\", name, namespace), after which all else goes by keyword. A namespace that is not given is " + noNamespace + "."}
-}
-
-// ofModule is the namespace of objects that name none.
-const ofModule = "the module's, in global hooks the operator's"
+var refParam = required("ref", TypeRef)
 
 // unchangedParam is the fence of writes.
-var unchangedParam = Param{Name: "if_unchanged", Type: TypeDict, Default: "None", Keyword: true, Doc: "The object as it was seen, with metadata.resourceVersion: when it has changed since, the run is repeated at once; it counts as failed when that happens five times in a row."}
+var unchangedParam = keyword("if_unchanged", TypeDict, "None")
 
 // refParts are what follows the api version of a reference that is written out.
 var refParts = [...]string{"kind", "name", "namespace"}

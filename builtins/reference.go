@@ -35,7 +35,7 @@ run has succeeded; log lines, and all in a test, at once).
 Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 `)
 	b.WriteString("\n" + message.PageParagraph("[ctx.md](ctx.md), or `starling docs ctx`, has all fields of ctx, which hooks and the functions of controllers are called with.") + "\n")
-	groups := grouped(Table())
+	groups := grouped()
 	b.WriteString("\n## Contents\n\n")
 	for _, g := range groups {
 		var names []string
@@ -52,6 +52,28 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// section is a part of the reference.
+type section struct {
+	title string
+	specs []Spec
+}
+
+// grouped puts the builtins into the groups of the reference, with their docs.
+func grouped() (out []section) {
+	byName := map[string]Spec{}
+	for _, s := range Documented() {
+		byName[s.Name] = s
+	}
+	for _, p := range pages() {
+		s := section{title: p.title}
+		for _, t := range p.texts {
+			s.specs = append(s.specs, byName[t.name])
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // write writes what the reference says of one builtin.
@@ -75,8 +97,8 @@ func (s *Spec) write(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(string(p.Type)), cell(fallback), cell(p.Doc))
 	}
-	if example := Example(s.Name); example != "" {
-		b.WriteString("\n```text\n" + example + "```\n")
+	if s.Example != "" {
+		b.WriteString("\n```text\n" + s.Example + "```\n")
 	}
 }
 

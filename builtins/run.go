@@ -14,17 +14,12 @@ import (
 
 func runSpecs() []Spec {
 	return []Spec{
-		{Name: "fail", Phases: PhaseAny, call: callFail,
-			Doc: "Ends the run, or whatever is going on, with an error. A run that fails changes nothing, unless keep says so, and is repeated.",
-			Params: []Param{
-				{Name: "msg", Type: TypeAny, Doc: "The mistake."},
-				{Name: "retry_after", Type: TypeDuration, Default: "None", Doc: "When to try again, in 100ms at the soonest; None: as the hook's retry says."},
-				{Name: "permanent", Type: TypeBool, Default: "False", Doc: "Whether trying again is of no use before something changes."},
-				{Name: "keep", Type: TypeBool, Default: "False", Keyword: true, Doc: "Whether all that the run has recorded so far is committed though it fails, such as a status or a metric that tells of the error: writes, values, state, metrics and messages. A run that is repeated commits it again: write the same for the same error, and give messages a key. In a cleanup the object stays, and values and state do not count. Only in runs."},
-			}},
+		{Name: "fail", Phases: PhaseAny, call: callFail, Params: []Param{
+			required("msg", TypeAny), optional("retry_after", TypeDuration, "None"),
+			optional("permanent", TypeBool, "False"), keyword("keep", TypeBool, "False"),
+		}},
 		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
-			Doc:    "Asks for another run after some time, if this one succeeds. Of several calls the soonest counts. Not in a cleanup: fail(…, retry_after = …) tries that again.",
-			Params: []Param{{Name: "after", Type: TypeDuration, Doc: "How long after the end of this run; less than 100ms counts as 100ms."}}},
+			Params: []Param{required("after", TypeDuration)}},
 	}
 }
 
@@ -79,11 +74,9 @@ func unshown(v starlark.Value) string { return "<" + v.Type() + " that is too la
 
 func logSpecs() []Spec {
 	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseDesired | PhaseTest
-	msg := Param{Name: "msg", Type: TypeAny, Doc: "The message."}
-	fields := Param{Name: "**fields", Type: TypeAny, Doc: "Fields of the line, as JSON where that is possible. A name that Starling uses itself (time, level, message, module, hook, file, from, trace) gets an underscore before it."}
-	spec := func(level Level, doc string) Spec {
-		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Doc: doc,
-			Params: []Param{msg, fields},
+	params := []Param{required("msg", TypeAny), rest("**fields", TypeAny)}
+	spec := func(level Level) Spec {
+		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Params: params,
 			call: func(c *call) (starlark.Value, error) {
 				msg, err := c.logText([]starlark.Value{c.arg("msg")}, "")
 				if err != nil {
@@ -97,16 +90,12 @@ func logSpecs() []Spec {
 			}}
 	}
 	return []Spec{
-		spec(LevelDebug, "Writes a log line for those who look for a fault."),
-		spec(LevelInfo, "Writes a log line that tells what happened."),
-		spec(LevelWarn, "Writes a log line about something that should be looked at."),
-		spec(LevelError, "Writes a log line about something that went wrong."),
+		spec(LevelDebug),
+		spec(LevelInfo),
+		spec(LevelWarn),
+		spec(LevelError),
 		{Name: "print", Phases: phases, Effect: EffectWrite, call: callPrint,
-			Doc: "Writes a log line, as log.info does.",
-			Params: []Param{
-				{Name: "*args", Type: TypeAny, Doc: "The values to write."},
-				{Name: "sep", Type: TypeString, Default: `" "`, Keyword: true, Doc: "The text between two values."},
-			}},
+			Params: []Param{rest("*args", TypeAny), keyword("sep", TypeString, `" "`)}},
 	}
 }
 

@@ -16,16 +16,9 @@ import (
 func secretSpecs() []Spec {
 	return []Spec{
 		{Name: "k8s.secret", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSecret,
-			Returns: "a secret",
-			Doc:     "Reads one key of a Secret as a value of the type secret: it prints ***, and a text that is added to it is secret too. It may go into objects, values, ctx.state and HTTP requests, where it is the plain text; not into logs, errors or JSON. A Secret or key that is not there is an error. Needs a grant of get.",
-			Params: []Param{
-				{Name: "name", Type: TypeString, Doc: "Name of the Secret."},
-				{Name: "key", Type: TypeString, Doc: "The key in its data."},
-				{Name: "namespace", Type: TypeString, Default: "None", Doc: "Its namespace; None: the module's, in global hooks the operator's."},
-			}},
-		{Name: "reveal", Phases: PhaseAny, call: callReveal, Returns: "the text",
-			Doc:    "Gives the text of a secret. Logs and errors of this run still show *** where they know the text again; nothing else keeps it from being shown.",
-			Params: []Param{{Name: "s", Type: TypeSecret, Doc: "The secret."}}},
+			Params: []Param{required("name", TypeString), required("key", TypeString),
+				optional("namespace", TypeString, "None")}},
+		{Name: "reveal", Phases: PhaseAny, call: callReveal, Params: []Param{required("s", TypeSecret)}},
 	}
 }
 

@@ -15,24 +15,13 @@ import (
 const maxConstraint = 1 << 10
 
 func semverSpecs() []Spec {
-	version := Param{Name: "version", Type: TypeString, Doc: "A version: \"1.2.3\", \"v1.30.1+k3s1\"; missing parts are 0, so \"1.2\" is 1.2.0."}
+	version := required("version", TypeString)
 	return []Spec{
-		{Name: "semver.parse", Phases: PhaseAny, call: callSemverParse, Params: []Param{version},
-			Returns: "a struct: major, minor, patch (ints), prerelease and metadata (texts, \"\" when there is none)",
-			Doc:     "Takes a version apart. A text that is no version is an error."},
+		{Name: "semver.parse", Phases: PhaseAny, call: callSemverParse, Params: []Param{version}},
 		{Name: "semver.compare", Phases: PhaseAny, call: callSemverCompare,
-			Returns: "-1, 0 or 1: a is older than b, the same, newer",
-			Doc:     "Compares two versions by the rules of semantic versioning: a prerelease is older than its release, metadata does not count.",
-			Params: []Param{
-				{Name: "a", Type: TypeString, Doc: "One version, as semver.parse takes it."},
-				{Name: "b", Type: TypeString, Doc: "The other."},
-			}},
+			Params: []Param{required("a", TypeString), required("b", TypeString)}},
 		{Name: "semver.matches", Phases: PhaseAny, call: callSemverMatches,
-			Returns: "True or False",
-			Doc:     "Reports whether a version meets a constraint. As in Helm, a prerelease matches only constraints that name one: \">=1.2.0-0\".",
-			Params: []Param{version,
-				{Name: "constraint", Type: TypeString, Doc: "Conditions, \",\" or a space for and, \"||\" for or: \">=1.2, <2\", \"~1.2\", \"^1.2.3\", \"1.x\", \"1.2 - 1.4\"."},
-			}},
+			Params: []Param{version, required("constraint", TypeString)}},
 	}
 }
 

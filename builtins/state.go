@@ -22,23 +22,14 @@ const (
 )
 
 func stateSpecs() []Spec {
-	key := Param{Name: "key", Type: TypeString, Doc: "Any text."}
+	key := required("key", TypeString)
 	return []Spec{
-		{
-			Name: "ctx.state.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callStateGet, Returns: "the value, or default",
-			Doc:    "Returns what this hook remembers: what its runs that succeeded have set, restarts included, and what this run has set so far.",
-			Params: []Param{key, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing is there."}},
-		},
-		{
-			Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
-			Doc:    "Remembers a value once the run has succeeded: plain data, at most 64 KiB of JSON for the whole hook, with for_each 4 KiB per object.",
-			Params: []Param{key, {Name: "value", Type: TypeAny, Doc: "The value."}},
-		},
-		{
-			Name: "ctx.state.remove", Phases: PhaseRun, Effect: EffectWrite, call: callStateRemove,
-			Doc:    "Forgets a value; one that is not there is no error.",
-			Params: []Param{key},
-		},
+		{Name: "ctx.state.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callStateGet,
+			Params: []Param{key, optional("default", TypeAny, "None")}},
+		{Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
+			Params: []Param{key, required("value", TypeAny)}},
+		{Name: "ctx.state.remove", Phases: PhaseRun, Effect: EffectWrite, call: callStateRemove,
+			Params: []Param{key}},
 	}
 }
 

@@ -18,7 +18,7 @@ func Stubs() map[string]string {
 		}
 		return files[file]
 	}
-	for _, s := range Table() {
+	for _, s := range Documented() {
 		file, name := "__init__.py", s.Name
 		if i := strings.LastIndexByte(s.Name, '.'); i >= 0 {
 			file, name = strings.ReplaceAll(s.Name[:i], ".", "/")+".py", s.Name[i+1:]

@@ -18,10 +18,6 @@ type Spec struct {
 	Name string
 	// Params in the order of the call. Empty for constants.
 	Params []Param
-	// Doc says in plain words what it does, with shapes, units and errors.
-	Doc string
-	// Returns says what it returns; empty for None.
-	Returns string
 	// Phases are those in which it may be called.
 	Phases Phase
 	// Effect says what it does to the world outside.
@@ -29,6 +25,15 @@ type Spec struct {
 
 	call  func(*call) (starlark.Value, error)
 	value starlark.Value // of a constant; call is nil then
+
+	// Doc says in plain words what it does, with shapes, units and errors. This and what follows is empty but for
+	// [Documented].
+	Doc string
+	// Returns says what it returns; empty for None.
+	Returns string
+	// Example is code that shows how it is called. Lines behind ">>> " are typed in a session, what it answers
+	// follows; other code is that of a file.
+	Example string
 }
 
 // Constant reports whether the builtin is a value, not a function: math.pi.
@@ -46,8 +51,24 @@ type Param struct {
 	Default string
 	// Keyword means that it cannot be given by position.
 	Keyword bool
-	// Doc says what it means.
+	// Doc says what it means; empty but for [Documented].
 	Doc string
+}
+
+// required is a parameter that must be given, by position or by keyword.
+func required(name string, kind Type) Param { return Param{Name: name, Type: kind} }
+
+// optional is a parameter with a default.
+func optional(name string, kind Type, value string) Param {
+	return Param{Name: name, Type: kind, Default: value}
+}
+
+// rest is a parameter that takes all further arguments; its name says which: "*args", "**fields".
+func rest(name string, kind Type) Param { return Param{Name: name, Type: kind} }
+
+// keyword is a parameter that goes by keyword alone; it is required when value is "".
+func keyword(name string, kind Type, value string) Param {
+	return Param{Name: name, Type: kind, Default: value, Keyword: true}
 }
 
 // Type is the type of a parameter, in words for people.

@@ -14,7 +14,7 @@ import (
 // TestTable holds every declaration to what docs, help and stubs need.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range Table() {
+	for _, s := range Documented() {
 		if seen[s.Name] {
 			t.Errorf("%s: declared twice", s.Name)
 		}

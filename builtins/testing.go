@@ -132,66 +132,45 @@ func (e *ExpectError) Error() string {
 }
 
 func testSpecs() []Spec {
-	obj := Param{Name: "*objs", Type: TypeAny, Doc: "Objects, lists of them, or YAML texts."}
-	module := Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module; None: the module of the test's file."}
-	get := k8sReadSpecs()                                                                  // but for default=: a test may read all
-	get[0].Params[3].Doc = "Its namespace; None: default. Cluster-scoped kinds ignore it." // a test is no module
-	spec := func(name, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
-		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc, Params: params,
+	module := optional("module", TypeString, "None")
+	get := k8sReadSpecs() // but for default=: a test may read all
+	spec, read := testSpec(EffectWrite), testSpec(EffectRead)
+	return append([]Spec{
+		spec("start", callTestStart, optional("all", TypeBool, "False")),
+		spec("settle", callTestSettle),
+		spec("restart", worldDoes(World.Restart)),
+		spec("quiet", callTestQuiet, optional("requests", TypeBool, "False")),
+		spec("expect_failure", callExpectFailure, required("hook", TypeString), required("pattern", TypeString)),
+		spec("clock.advance", callTestAdvance, required("by", TypeDuration)),
+		read("clock.now", callTestNow),
+		spec("cluster.apply", callTestApply, rest("*objs", TypeAny)),
+		spec("cluster.delete", callTestDelete, refParam),
+		spec("cluster.patch", callTestPatch, refParam, keyword("merge", TypeDict, "")),
+		read("cluster.get", callTestGet, get[0].Params[:len(get[0].Params)-1]...),
+		read("cluster.list", callTestList, get[1].Params[:len(get[1].Params)-1]...),
+		spec("cluster.fail_next", callTestFail, required("verb", TypeString), required("kind", TypeString),
+			required("error", TypeString), optional("times", TypeInt, "1")),
+		spec("config", callTestConfig, required("values", TypeDict), optional("module", TypeString, "None")),
+		spec("enable", callTestSwitch(true), module),
+		spec("disable", callTestSwitch(false), module),
+		read("values.get", callTestValues, required("path", TypePath), optional("default", TypeAny, "None"), module),
+		read("runs", callTestRuns, required("hook", TypeString)),
+		read("metrics.get", callTestMetric, required("name", TypeString), keyword("labels", TypeDict, "{}"),
+			rest("**more", TypeAny)),
+		read("release", callTestRelease, module),
+		read("expect", callExpect, required("x", TypeAny)),
+		spec("expect_error", callExpectError, required("fn", TypeFunction), required("pattern", TypeString)),
+		spec("varies", callTestVaries, required("kind", TypeString), rest("*paths", TypeAny)),
+		spec("golden", callGolden, required("name", TypeString), required("value", TypeAny)),
+	}, slices.Concat(testAskSpecs(), testPodSpecs(), testWorkloadSpecs())...)
+}
+
+// testSpec makes declarations of functions of t.
+func testSpec(e EffectClass) func(string, func(*call, *Test) (starlark.Value, error), ...Param) Spec {
+	return func(name string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
+		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: e, Params: params,
 			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
 	}
-	read := func(s Spec, returns string) Spec { s.Returns, s.Effect = returns, EffectRead; return s }
-	return append([]Spec{
-		spec("start", "Starts Starling with the global hooks and the module of the test's file, which is switched on, and settles. Fails when a hook, a module or a value that was set fails then, unless t.expect_failure was told of it.", callTestStart,
-			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Starts all modules of the tree, on or off as its values say."}),
-		spec("settle", "Lets everything happen that does not wait for a time: runs, commits, releases. It does not wait for what failed and is tried again later: it fails then, unless t.expect_failure was told of it.", callTestSettle),
-		spec("restart", "Ends the process as a crash does, and starts another one in the same cluster.", worldDoes(World.Restart)),
-		spec("quiet", "Fails when something is still written, or run, though nothing has changed, or when something fails that t.expect_failure was not told of.", callTestQuiet,
-			Param{Name: "requests", Type: TypeBool, Default: "False", Doc: "Moves the clock on by a minute first, and fails when Starling makes a request to the API server in it, watches aside."}),
-		spec("expect_failure", "Says that a hook, or a module, fails in this test: t.start(), t.settle(), t.quiet() and the end of the test let such failures pass. One that never comes fails the test.", callExpectFailure,
-			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id. Or a module, or \"global\": its release, enabled(), or what is refused of its config."},
-			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere, or the line that a test without this would end with: \"hook ID fails for NAMESPACE/NAME: TEXT\"."}),
-		spec("clock.advance", "Moves the clock on. All that falls due on the way happens, in order, each with all that follows.", callTestAdvance,
-			Param{Name: "by", Type: TypeDuration, Doc: "How far."}),
-		read(spec("clock.now", "Returns the time of the test's world. It begins at 2026-01-01T00:00:00Z.", callTestNow), "a time"),
-		spec("cluster.apply", "Applies objects as a user would, and settles. A namespace is there as soon as something is written into it.", callTestApply, obj),
-		spec("cluster.delete", "Deletes an object as a user would, and settles. One that is not there is an error.", callTestDelete, refParam("t.cluster.delete", "default")),
-		spec("cluster.patch", "Changes an object by a JSON merge patch as a user would, and settles.", callTestPatch, refParam("t.cluster.patch", "default"),
-			Param{Name: "merge", Type: TypeDict, Keyword: true, Doc: "The merge patch."}),
-		read(spec("cluster.get", "Reads one object.", callTestGet, get[0].Params[:len(get[0].Params)-1]...), "the object, or None when it is not there"),
-		read(spec("cluster.list", "Reads the objects of a kind.", callTestList, get[1].Params[:len(get[1].Params)-1]...), "a list of objects, sorted by namespace and name"),
-		spec("cluster.fail_next", "Has the next calls of Starling to the API server fail; the test's own are spared.", callTestFail,
-			Param{Name: "verb", Type: TypeString, Doc: "A verb as in grants: get, list, create, patch, apply, delete and the like."},
-			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."},
-			Param{Name: "error", Type: TypeString, Doc: "conflict, notfound, forbidden, invalid, timeout or internal."},
-			Param{Name: "times", Type: TypeInt, Default: "1", Doc: "How many calls."}),
-		spec("config", "Sets the user's config of a module, as its section of the ConfigMap would, and settles. It replaces what was set before.", callTestConfig,
-			Param{Name: "values", Type: TypeDict, Doc: "The section."},
-			Param{Name: "module", Type: TypeString, Default: "None", Doc: "Name of the module, or \"global\"; None: the module of the test's file."}),
-		spec("enable", "Switches a module on, as the user's config would, and settles.", callTestSwitch(true), module),
-		spec("disable", "Switches a module off, as the user's config would, and settles.", callTestSwitch(false), module),
-		read(spec("values.get", "Returns a value as the module's hooks see it.", callTestValues,
-			Param{Name: "path", Type: TypePath, Doc: "The path, as in values.get."},
-			Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing is there."}, module), "the value, or default"),
-		read(spec("runs", "Returns the runs of a hook so far, in order. Each has .key (with for_each), .error (None after a success), .effects and .logs. .effects is a dict; keys that the run has not used are missing: values (a list of {op, path, value}), writes ({kind, ref, object, patch and more}), metrics, messages (requests of http.send), requeue in nanoseconds, and state, the whole of it. Secrets in it are plain, so that a test can check them; bodies of messages are base64. .logs is a list of {level, message} and the fields.", callTestRuns,
-			Param{Name: "hook", Type: TypeString, Doc: "The hook: its function's name, name= or id, where that is clear."}), "a list of runs"),
-		read(spec("metrics.get", "Returns the value of a metric that hooks have set.", callTestMetric,
-			Param{Name: "name", Type: TypeString, Doc: "Name of the metric."},
-			Param{Name: "labels", Type: TypeDict, Default: "{}", Keyword: true, Doc: "Its labels, as metrics.set has them."},
-			Param{Name: "**more", Type: TypeAny, Doc: "Labels by keyword instead: zone = \"north\"."}), "a number, or None when there is none"),
-		read(spec("release", "Returns the release of a module: .revision, .status, .values and .objects.", callTestRelease, module), "the release, or None"),
-		read(spec("expect", "Begins an expectation: t.expect(x).equals(y). One that is not met ends the test.", callExpect,
-			Param{Name: "x", Type: TypeAny, Doc: "The value."}), "an expectation: .equals(y), .contains(y), .matches(pattern), .is_none(), .is_true()"),
-		spec("expect_error", "Fails unless the call of fn ends in an error that matches.", callExpectError,
-			Param{Name: "fn", Type: TypeFunction, Doc: "A function without parameters."},
-			Param{Name: "pattern", Type: TypeString, Doc: "Regular expression (RE2) that the error's text must match somewhere."}),
-		spec("varies", "Has -explore leave out fields that rightly differ from one order to the next: times, and what depends on them or on chance, such as certificates. With metadata.name, which k8s.create makes up by generate_name, objects of the kind are compared by all else that they have. Fields whose names end in Time, those that the API server makes up, and values of part(fill=) are left out without.", callTestVaries,
-			Param{Name: "kind", Type: TypeString, Doc: "Kind of the objects, such as \"Secret\", whose data is compared decoded; \"values\" and \"state\": what hooks have set, and what ctx.state keeps."},
-			Param{Name: "*paths", Type: TypeAny, Doc: "Paths of the fields, as in values.get."}),
-		spec("golden", "Compares a value, as YAML, with the golden file testdata/NAME.golden beside the test; `starling test -update` writes it. Fields that the API server makes up (uid, resourceVersion, creationTimestamp, managedFields) are left out.", callGolden,
-			Param{Name: "name", Type: TypeString, Doc: "Name of the file, without its end."},
-			Param{Name: "value", Type: TypeAny, Doc: "Plain data or an object; a text is compared as it is."}),
-	}, slices.Concat(testAskSpecs(), testPodSpecs(), testWorkloadSpecs())...)
 }
 
 func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {

@@ -13,18 +13,11 @@ import (
 )
 
 func testPodSpecs() []Spec {
-	spec := func(name, doc, fn string, do func(*call, *Test) (starlark.Value, error)) Spec {
-		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc,
-			Params: []Param{{Name: "fn", Type: TypeFunction, Doc: fn}},
-			call:   func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
-	}
+	spec, fn := testSpec(EffectWrite), required("fn", TypeFunction)
 	return []Spec{
-		spec("exec", "Has a function answer k8s.exec of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
-			"Takes a command with .pod (the Pod's name), .namespace, .container, .argv and .stdin (text, or None); returns stdout as a text, bytes, or data that becomes JSON, or (code, stdout), or (code, stdout, stderr); or None: the connection ends before the command does.", callTestExec),
-		spec("ask", "Has a function answer k8s.ask and k8s.token of hooks.",
-			"Takes a question with .kind, .spec (data), .namespace and, of a token, .name (the ServiceAccount's); returns the status as a dict, as {\"allowed\": True} or {\"token\": \"…\"}; or None: nobody answers.", callTestAsk),
-		spec("logs", "Has a function answer k8s.logs of hooks. A Pod that is not in the test's cluster, or lacks the container, is not asked.",
-			"Takes a question with .pod (the Pod's name), .namespace, .container, .tail (or None), .since (seconds, or None) and .previous; returns the log as a text or bytes; or None: there is no log.", callTestLogs),
+		spec("exec", callTestExec, fn),
+		spec("ask", callTestAsk, fn),
+		spec("logs", callTestLogs, fn),
 	}
 }
 

@@ -31,58 +31,26 @@ type SentMessage struct {
 }
 
 func testAskSpecs() []Spec {
-	spec := func(name, returns, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
-		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Returns: returns, Doc: doc, Params: params,
-			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
-	}
-	read := func(name, returns, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
-		s := spec(name, returns, doc, do, params...)
-		s.Effect = EffectRead
-		return s
-	}
+	spec, read := testSpec(EffectWrite), testSpec(EffectRead)
 	return []Spec{
-		spec("admit", "the answer: .allowed, .message, .code, .warnings (a list) and .object, as mutating hooks have changed it",
-			"Asks the hooks of k8s.mutate and k8s.validate about a change, as the API server would: those whose match_conditions hold. Nothing is written.", callTestAdmit,
-			Param{Name: "obj", Type: TypeDict, Doc: "The new object; for DELETE the object that is deleted."},
-			Param{Name: "operation", Type: TypeString, Default: `"CREATE"`, Doc: "CREATE, UPDATE or DELETE."},
-			Param{Name: "old", Type: TypeDict, Default: "None", Doc: "The object as it was, for UPDATE."},
-			Param{Name: "user", Type: TypeString, Default: `"test"`, Doc: "Name of who makes the change."},
-			Param{Name: "groups", Type: TypeStrings, Default: "[]", Doc: "The groups of who makes it. As the API server does, the test adds system:authenticated, and to a service account its own groups."},
-			Param{Name: "subresource", Type: TypeString, Default: "None", Keyword: true, Doc: "The subresource that is changed: \"status\", \"ephemeralcontainers\"; with its resource where obj is of another kind: \"pods/eviction\" of an Eviction. Only the hooks that name it in resources or rules are asked."}),
-		spec("convert", "the object, converted", "Has the hook of k8s.convert convert an object.", callTestConvert,
-			Param{Name: "obj", Type: TypeDict, Doc: "The object."},
-			Param{Name: "to", Type: TypeString, Doc: "The version: \"v1\"."}),
-		spec("request", "the answer: .status, .body (text) and .json", "Sends an HTTP request to a hook of http.receive, as its port hands it on. Signatures are not looked at.", callTestRequest,
-			Param{Name: "path", Type: TypeString, Doc: "The path of the hook."},
-			Param{Name: "body", Type: TypeAny, Default: `""`, Doc: "A text, or data that is sent as JSON."},
-			Param{Name: "headers", Type: TypeDict, Default: "{}", Doc: "Headers by name, each a text or a secret. Those that hold secrets do not reach the hook: Authorization, Proxy-Authorization, Cookie, X-Gitlab-Token."},
-			Param{Name: "method", Type: TypeString, Default: `"POST"`, Doc: "The method."}),
-		spec("http", "", "Has a function answer the requests of http.get, http.request and http.gather to a host, one after the other. Messages of http.send get no answer in a test: t.sent() has them.", callTestHTTP,
-			Param{Name: "host", Type: TypeString, Doc: "The host, with its port if the URL has one."},
-			Param{Name: "fn", Type: TypeFunction, Doc: "Takes a request with .method, .url, .headers, .body (text) and .bytes; returns the body as a text, bytes, or data that becomes JSON, or (status, body), or (status, body, headers); or None: the server does not answer."}),
-		spec("env", "", "Gives hooks an environment variable.", func(c *call, t *Test) (starlark.Value, error) {
+		spec("admit", callTestAdmit, required("obj", TypeDict), optional("operation", TypeString, `"CREATE"`),
+			optional("old", TypeDict, "None"), optional("user", TypeString, `"test"`),
+			optional("groups", TypeStrings, "[]"), keyword("subresource", TypeString, "None")),
+		spec("convert", callTestConvert, required("obj", TypeDict), required("to", TypeString)),
+		spec("request", callTestRequest, required("path", TypeString), optional("body", TypeAny, `""`),
+			optional("headers", TypeDict, "{}"), optional("method", TypeString, `"POST"`)),
+		spec("http", callTestHTTP, required("host", TypeString), required("fn", TypeFunction)),
+		spec("env", func(c *call, t *Test) (starlark.Value, error) {
 			t.World.Env(c.str("name"), c.str("text"))
 			return nil, nil
-		},
-			Param{Name: "name", Type: TypeString, Doc: "Name of the variable."},
-			Param{Name: "text", Type: TypeString, Doc: "The text that env(name) returns from now on."}),
-		read("plan", "the plan: .changes (a bool), .text (as people see it), and the lists .modules, .objects, .drift, .messages and .problems, as in `starling plan -o json`",
-			"Says what the process would change, and changes nothing: with t.start() to come, what a start would do; later, what a restart would.", callTestPlan,
-			Param{Name: "all", Type: TypeBool, Default: "False", Doc: "Start all modules of the tree, as t.start(all=True)."}),
-		spec("replay", "a list of texts: what the run asks for, as `starling replay` prints it, with what is in its objects", "Runs a hook once, in no cluster, with what a recorded run was given. `starling new test --from-run` writes such runs down.", callTestReplay,
-			Param{Name: "run", Type: TypeDict, Doc: "The run: snapshots, events, values, answers and the rest."}),
-		read("desired", "the answer: .parts (a list of .name, .object and .after), .objects (those of part(…) as Starling writes them), .waiting, .stalled and .progressing (the reason, or None), .due (the soonest time that ctx.reached was asked for and that has not come, or None), and .actions(children): what would be done if these were the children (default: those given), a list of {\"op\", \"child\", \"part\", \"why\"}",
-			"Calls the desired function of a controller, in no cluster.", callTestDesired,
-			Param{Name: "fn", Type: TypeFunction, Doc: "The function; it takes ctx and the parent."},
-			Param{Name: "obj", Type: TypeAny, Doc: "The parent: a dict or an object, as it is; defaults of its kind are not filled in."},
-			Param{Name: "children", Type: TypeList, Default: "[]", Doc: "The children as they are: objects such as those of .objects, or of t.cluster.get. One that Starling has not written is somebody else's; set_fields(…) finds its object there."},
-			Param{Name: "reads", Type: TypeDict, Default: "{}", Doc: "Objects to find: a list by each name of the controller's reads=, as its watch shows them; filter and index of the watch are asked."},
-			Param{Name: "values", Type: TypeDict, Default: "{}", Doc: "The values of the module."},
-			Param{Name: "now", Type: TypeAny, Default: "None", Doc: "The time, for ctx.reached: a time or text; None: that of t.clock."}),
-		read("controller", "a controller; .actions(key) is what it has decided about the parent \"namespace/name\" when it looked last, as the .actions() of t.desired: [] when all is as it should be",
-			"Looks at a controller.", callTestController,
-			Param{Name: "name", Type: TypeString, Doc: "Its name."}),
-		read("sent", "a list of messages: .hook, .method, .url, .key, .headers, .body (text) and .json", "Returns the messages of http.send so far.", callTestSent),
+		}, required("name", TypeString), required("text", TypeString)),
+		read("plan", callTestPlan, optional("all", TypeBool, "False")),
+		spec("replay", callTestReplay, required("run", TypeDict)),
+		read("desired", callTestDesired, required("fn", TypeFunction), required("obj", TypeAny),
+			optional("children", TypeList, "[]"), optional("reads", TypeDict, "{}"),
+			optional("values", TypeDict, "{}"), optional("now", TypeAny, "None")),
+		read("controller", callTestController, required("name", TypeString)),
+		read("sent", callTestSent),
 	}
 }
 

@@ -28,25 +28,19 @@ type PodFailure struct {
 }
 
 func testWorkloadSpecs() []Spec {
-	spec := func(name, doc string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
-		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: EffectWrite, Doc: doc, Params: params,
-			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
-	}
-	labels := Param{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Labels of the Pods: a dict of equal values, or the text kubectl takes; None: all Pods of the namespace."}
-	namespace := Param{Name: "namespace", Type: TypeString, Default: `"default"`, Doc: "Their namespace."}
-	times := Param{Name: "times", Type: TypeInt, Default: "0", Doc: "How often their containers fail, restarts and new Pods included; 0: until t.pods.recover."}
-	code := Param{Name: "exit_code", Type: TypeInt, Default: "1", Doc: "The exit code, 1 to 255."}
+	spec := testSpec(EffectWrite)
+	labels := optional("labels", TypeSelector, "None")
+	namespace := optional("namespace", TypeString, `"default"`)
+	times := optional("times", TypeInt, "0")
+	code := optional("exit_code", TypeInt, "1")
 	return []Spec{
-		spec("workloads", "Has Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, claims and the EndpointSlices of Services move by the clock, as the controllers of Kubernetes would, and settles. Called again, it changes how fast.", callTestWorkloads,
-			Param{Name: "ready_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod runs before it is ready, in whole seconds."},
-			Param{Name: "completes_after", Type: TypeDuration, Default: `"0s"`, Doc: "How long a Pod of a Job runs before it ends, in whole seconds."}),
-		spec("pods.fail", "Has containers of Pods fail, and settles: those that run, and those that come. A Pod that is restarted goes into CrashLoopBackOff, one of a Job fails when it would end.", callPodsFail, labels, namespace, times, code),
-		spec("pods.recover", "Has Pods fail no more that t.pods.fail named with these labels, and settles. Those that wait for a restart run after it.", callPodsRecover, labels, namespace),
-		spec("jobs.fail", "Has the Pods of a Job fail, and settles; the Job itself fails beyond its backoffLimit.", callJobFail,
-			Param{Name: "name", Type: TypeString, Doc: "Name of the Job. Its Pods recover by t.pods.recover(\"batch.kubernetes.io/job-name=NAME\")."},
-			Param{Name: "namespace", Type: TypeString, Default: `"default"`, Doc: "Its namespace."}, times, code),
-		spec("stale", "Has the next process read a kind from the past: after t.restart() each watch first lists the objects as they are now, whatever has changed since, and only then as they are. An API server that lags behind answers so.", callTestStale,
-			Param{Name: "kind", Type: TypeString, Doc: "A kind, such as \"ConfigMap\"."}),
+		spec("workloads", callTestWorkloads, optional("ready_after", TypeDuration, `"0s"`),
+			optional("completes_after", TypeDuration, `"0s"`)),
+		spec("pods.fail", callPodsFail, labels, namespace, times, code),
+		spec("pods.recover", callPodsRecover, labels, namespace),
+		spec("jobs.fail", callJobFail, required("name", TypeString),
+			optional("namespace", TypeString, `"default"`), times, code),
+		spec("stale", callTestStale, required("kind", TypeString)),
 	}
 }
 

@@ -13,45 +13,33 @@ import (
 
 func timeSpecs() []Spec {
 	const phases = PhaseAny
-	location := Param{Name: "location", Type: TypeString, Default: `"UTC"`, Doc: "Name of a time zone."}
+	location := optional("location", TypeString, `"UTC"`)
 	member := func(name string) starlark.Value { return startime.Module.Members[name] }
 	unit := func(name string) Spec {
-		return Spec{Name: "time." + name, Phases: phases, Doc: "One " + name + ", as a duration.", value: member(name)}
+		return Spec{Name: "time." + name, Phases: phases, value: member(name)}
 	}
-	field := func(name, doc string) Param {
-		return Param{Name: name, Type: TypeInt, Default: "0", Keyword: true, Doc: doc}
-	}
+	part := func(name string) Param { return keyword(name, TypeInt, "0") }
 	return []Spec{
-		{Name: "time.now", Phases: PhaseRun | PhaseReview, Effect: EffectRead, Returns: "a time", call: callNow,
-			Doc: "The time of the run, the same throughout it."},
-		{Name: "time.parse_time", Phases: phases, Returns: "a time", call: callParseTime,
-			Doc: "Reads a time.",
-			Params: []Param{
-				{Name: "x", Type: TypeString, Doc: "The text, such as metadata.creationTimestamp. Without format also what str makes of a time; a text for others to read is t.format(\"2006-01-02T15:04:05Z07:00\")."},
-				{Name: "format", Type: TypeString, Default: `"2006-01-02T15:04:05Z07:00"`, Doc: "How it is written, as Go's time package has it."},
-				location,
-			}},
-		{Name: "time.parse_duration", Phases: phases, Returns: "a duration", call: callParseDuration,
-			Doc:    "Reads a duration.",
-			Params: []Param{{Name: "d", Type: TypeAny, Doc: "Text like \"1h30m\" or \"-5s\", or a duration."}}},
-		{Name: "time.from_timestamp", Phases: phases, Returns: "a time, in UTC", call: callFromTimestamp,
-			Doc: "Makes a time of seconds since 1970.",
-			Params: []Param{
-				{Name: "sec", Type: TypeAny, Doc: "Whole seconds."},
-				{Name: "nsec", Type: TypeAny, Default: "0", Doc: "Nanoseconds on top."},
-			}},
-		{Name: "time.is_valid_timezone", Phases: phases, Returns: "True or False", call: callIsZone,
-			Doc:    "Reports whether a time zone is known.",
-			Params: []Param{{Name: "loc", Type: TypeString, Doc: "Its name, such as \"Europe/Oslo\"."}}},
-		{Name: "time.time", Phases: phases, Returns: "a time", call: callTime,
-			Doc: "Makes a time of its parts.",
-			Params: []Param{
-				field("year", "The year."), field("month", "1 to 12."), field("day", "1 to 31."),
-				field("hour", "0 to 23."), field("minute", "0 to 59."), field("second", "0 to 59."),
-				field("nanosecond", "0 to 999999999."),
-				{Name: "location", Type: TypeString, Default: `"UTC"`, Keyword: true, Doc: "Name of a time zone."},
-			}},
-		unit("nanosecond"), unit("microsecond"), unit("millisecond"), unit("second"), unit("minute"), unit("hour"),
+		{Name: "time.now", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callNow},
+		{Name: "time.parse_time", Phases: phases, call: callParseTime,
+			Params: []Param{required("x", TypeString),
+				optional("format", TypeString, `"2006-01-02T15:04:05Z07:00"`), location}},
+		{Name: "time.parse_duration", Phases: phases, call: callParseDuration,
+			Params: []Param{required("d", TypeAny)}},
+		{Name: "time.from_timestamp", Phases: phases, call: callFromTimestamp,
+			Params: []Param{required("sec", TypeAny), optional("nsec", TypeAny, "0")}},
+		{Name: "time.is_valid_timezone", Phases: phases, call: callIsZone,
+			Params: []Param{required("loc", TypeString)}},
+		{Name: "time.time", Phases: phases, call: callTime, Params: []Param{
+			part("year"), part("month"), part("day"), part("hour"), part("minute"), part("second"),
+			part("nanosecond"), keyword("location", TypeString, `"UTC"`),
+		}},
+		unit("nanosecond"),
+		unit("microsecond"),
+		unit("millisecond"),
+		unit("second"),
+		unit("minute"),
+		unit("hour"),
 	}
 }
 

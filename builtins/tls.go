@@ -33,64 +33,34 @@ const (
 )
 
 func tlsSpecs() []Spec {
-	const (
-		phases    = PhaseRun | PhaseReview | PhaseTest
-		caReturns = "a struct: cert (PEM), chain (PEM: cert, and after it the authorities between it and the one that signs itself), key (a secret, PEM), not_before and not_after (times)"
-		ofRun     = " It begins five minutes before the time of the run, for clocks that are late."
-	)
-	pems := Param{Name: "pem", Type: TypeSecretText, Doc: "Certificates in PEM, at most 1 MiB and 1000 of them."}
+	const phases = PhaseRun | PhaseReview | PhaseTest
+	pems := required("pem", TypeSecretText)
 	return []Spec{
-		{Name: "tls.ca", Phases: phases, Effect: EffectRead, call: callCA, Returns: caReturns,
-			Doc: "Makes a certificate authority with a new key, which may sign certificates." + ofRun + " It is another one in each run, so keep it in a Secret, and make it when it is not there.",
-			Params: append([]Param{
-				{Name: "name", Type: TypeString, Doc: "Its common name, 1 to 64 characters."},
-				{Name: "days", Type: TypeInt, Default: "3650", Doc: "How long it lasts, 1 to 36500."},
-				{Name: "ca", Type: TypeAny, Default: "None", Keyword: true, Doc: "The authority that signs it, as tls.cert takes it: the new one stands between that and the certificates. None: it signs itself."},
-				{Name: "depth", Type: TypeInt, Default: "0", Keyword: true, Doc: "How many authorities may stand between it and a certificate, 0 to 8."},
-			}, subjectParams()...)},
-		{Name: "tls.cert", Phases: phases, Effect: EffectRead, call: callCert, Returns: caReturns,
-			Doc: "Makes a certificate with a new key, signed by an authority." + ofRun + " It ends with the authority at the latest. One of dns, ips and name must be given. A server below an authority that another one has signed shows chain.",
-			Params: append([]Param{
-				{Name: "ca", Type: TypeAny, Doc: "The authority: what tls.ca returned, or a struct or dict with cert and key (texts in PEM, secret or not)."},
-				{Name: "dns", Type: TypeStrings, Default: "[]", Doc: "DNS names, lower case; \"*.\" may stand in front."},
-				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
-				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
-				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
-				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
-			}, subjectParams()...)},
-		{Name: "tls.csr", Phases: phases, Effect: EffectRead, call: callRequest,
-			Returns: "a struct: request (PEM) and key (a secret, PEM)",
-			Doc:     "Makes a certificate request with a new key, for an authority that is elsewhere. One of dns, ips and name must be given. request of @std//certs.star sends it as a CertificateSigningRequest and waits.",
-			Params: append([]Param{
-				{Name: "dns", Type: TypeStrings, Default: "[]", Doc: "DNS names, lower case; \"*.\" may stand in front."},
-				{Name: "ips", Type: TypeStrings, Default: "[]", Doc: "IP addresses; with dns at most 100."},
-				{Name: "name", Type: TypeString, Default: "None", Keyword: true, Doc: "Its common name, at most 64 characters; None: the first DNS name that is no longer."},
-			}, subjectParams()...)},
-		{Name: "tls.sign", Phases: phases, Effect: EffectRead, call: callSign,
-			Returns: "a struct: cert (PEM), chain (PEM, as of tls.cert), not_before and not_after (times)",
-			Doc:     "Signs a certificate request of somebody else, whose subject, names and addresses it takes as they are: look at the request, or know who asks." + ofRun + " It ends with the authority at the latest.",
-			Params: []Param{
-				{Name: "request", Type: TypeSecretText, Doc: "The request in PEM, which its key must have signed."},
-				{Name: "ca", Type: TypeAny, Doc: "The authority, as tls.cert takes it."},
-				{Name: "days", Type: TypeInt, Default: "365", Doc: "How long it lasts, 1 to 36500."},
-				{Name: "usages", Type: TypeStrings, Default: `["server"]`, Keyword: true, Doc: "Its usages: \"server\", \"client\" or both."},
-			}},
+		{Name: "tls.ca", Phases: phases, Effect: EffectRead, call: callCA, Params: append([]Param{
+			required("name", TypeString), optional("days", TypeInt, "3650"), keyword("ca", TypeAny, "None"),
+			keyword("depth", TypeInt, "0"),
+		}, subjectParams()...)},
+		{Name: "tls.cert", Phases: phases, Effect: EffectRead, call: callCert, Params: append([]Param{
+			required("ca", TypeAny), optional("dns", TypeStrings, "[]"), optional("ips", TypeStrings, "[]"),
+			optional("days", TypeInt, "365"), keyword("name", TypeString, "None"),
+			keyword("usages", TypeStrings, `["server"]`),
+		}, subjectParams()...)},
+		{Name: "tls.csr", Phases: phases, Effect: EffectRead, call: callRequest, Params: append([]Param{
+			optional("dns", TypeStrings, "[]"), optional("ips", TypeStrings, "[]"),
+			keyword("name", TypeString, "None"),
+		}, subjectParams()...)},
+		{Name: "tls.sign", Phases: phases, Effect: EffectRead, call: callSign, Params: []Param{
+			required("request", TypeSecretText), required("ca", TypeAny), optional("days", TypeInt, "365"),
+			keyword("usages", TypeStrings, `["server"]`),
+		}},
 		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo,
-			Params:  []Param{pems, {Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no certificate; not given: that is an error."}},
-			Returns: "a struct: subject, issuer, name (the common name), organizations, units and countries (lists), algorithm (as tls.cert takes it, \"\" for others), serial and sha256 (hex), not_before and not_after (times), dns and ips (lists), is_ca",
-			Doc:     "Tells what a certificate says. Of several it is the first, which in a chain is the one that a server shows."},
-		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems},
-			Returns: "a list of texts in PEM, each with a line end",
-			Doc:     "Takes a bundle of certificates apart, in its order; what stands between them is left out. \"\".join(…) makes a bundle. A text that holds none is an error."},
-		{Name: "tls.verify", Phases: phases, Effect: EffectRead, call: callCertVerify, Returns: "True or False",
-			Doc: "Reports whether a certificate is good at the time of the run: signed by an authority, not too old, for these names, and of this key. Anything wrong gives False, a text that is no certificate too.",
-			Params: []Param{
-				{Name: "cert", Type: TypeSecretText, Doc: "The certificate in PEM; those that stand after it may lie between it and the authority."},
-				{Name: "ca", Type: TypeSecretText, Doc: "The authority in PEM, or a bundle of several, one of which must have signed."},
-				{Name: "key", Type: TypeSecretText, Default: "None", Doc: "The private key that must be that of the certificate; None: not looked at."},
-				{Name: "dns", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Names, all of which it must be for."},
-				{Name: "ips", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Addresses, all of which it must be for."},
-			}},
+			Params: []Param{pems, optional("default", TypeAny, "None")}},
+		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems}},
+		{Name: "tls.verify", Phases: phases, Effect: EffectRead, call: callCertVerify, Params: []Param{
+			required("cert", TypeSecretText), required("ca", TypeSecretText),
+			optional("key", TypeSecretText, "None"), keyword("dns", TypeStrings, "[]"),
+			keyword("ips", TypeStrings, "[]"),
+		}},
 	}
 }
 

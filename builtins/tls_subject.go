@@ -21,10 +21,8 @@ const maxSubject, maxSubjectText = 16, 64
 // subjectParams are those of all that has a subject and a new key.
 func subjectParams() []Param {
 	return []Param{
-		{Name: "organizations", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Organizations (O) of its subject, at most 16; the API server takes those of a client for its groups."},
-		{Name: "units", Type: TypeStrings, Default: "[]", Keyword: true, Doc: "Units (OU) of its subject, at most 16."},
-		{Name: "country", Type: TypeString, Default: "None", Keyword: true, Doc: "Country (C) of its subject, two capital letters."},
-		{Name: "algorithm", Type: TypeString, Default: `"ecdsa-p256"`, Keyword: true, Doc: "The kind of its key: \"ecdsa-p256\", \"ecdsa-p384\", \"ed25519\", \"rsa-2048\", \"rsa-3072\" or \"rsa-4096\". Keys of RSA take a second or more to make."},
+		keyword("organizations", TypeStrings, "[]"), keyword("units", TypeStrings, "[]"),
+		keyword("country", TypeString, "None"), keyword("algorithm", TypeString, `"ecdsa-p256"`),
 	}
 }
 

@@ -18,35 +18,24 @@ import (
 func valuesSpecs() []Spec {
 	const read = PhaseRun | PhaseEnabled | PhaseReview
 	const look = read | PhaseDesired
-	path := Param{Name: "path", Type: TypePath, Doc: "Dotted text, or a list of exact keys."}
-	value := Param{Name: "value", Type: TypeAny, Doc: "A value that JSON can hold: None, bool, int, float, string, list, dict, struct, object."}
-	dflt := Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when nothing, or null, is there."}
+	path := required("path", TypePath)
+	value := required("value", TypeAny)
+	dflt := optional("default", TypeAny, "None")
 	return []Spec{
-		{Name: "values.get", Phases: look, Effect: EffectRead, call: callValuesGet,
-			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
-			Doc: "Reads the effective values: all layers, this run's own changes included. A module sees its section at the root and the global values under global."},
-		{Name: "values.has", Phases: look, Effect: EffectRead, call: callValuesHas,
-			Returns: "True or False", Params: []Param{path},
-			Doc: "Reports whether a value is there that is not null."},
+		{Name: "values.get", Phases: look, Effect: EffectRead, call: callValuesGet, Params: []Param{path, dflt}},
+		{Name: "values.has", Phases: look, Effect: EffectRead, call: callValuesHas, Params: []Param{path}},
 		valuesOfSpec(look, path, dflt),
 		{Name: "values.set", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpSet),
-			Params: []Param{path, value},
-			Doc:    "Sets a value in the hook's layer, whatever was there. Values that a run does not set again are gone after it."},
+			Params: []Param{path, value}},
 		{Name: "values.default", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpDefault),
-			Params: []Param{path, value},
-			Doc:    "Sets a value below the user's config, which wins over it."},
+			Params: []Param{path, value}},
 		{Name: "values.merge", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpMerge),
-			Params: []Param{path, {Name: "value", Type: TypeDict, Doc: "The dict to merge: dicts deeply, all else replaces."}},
-			Doc:    "Merges a dict into what is there. The hook owns the keys that it gives, and not the dict: several hooks may fill one."},
+			Params: []Param{path, required("value", TypeDict)}},
 		{Name: "values.remove", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpRemove),
-			Params: []Param{path},
-			Doc:    "Takes a value out, whichever layer it comes from. One that is not there is no error."},
+			Params: []Param{path}},
 		{Name: "values.patch", Phases: PhaseRun, Effect: EffectWrite, call: callValuesPatch,
-			Params: []Param{{Name: "ops", Type: TypeList, Doc: "JSON patch operations: dicts with op (add, replace or remove), path and value."}},
-			Doc:    "Changes values by a JSON patch (RFC 6902), operation by operation; add makes what is missing above its path. A change inside a list sets the whole list."},
-		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet,
-			Returns: "the value, frozen, or default", Params: []Param{path, dflt},
-			Doc: "Reads what the user set in the cluster, without any other layer. When the user's config changes, hooks of before_helm() run, which need a chart, controllers look again, and for global values before_all(each = True) of global hooks runs. No other hook does: it finds the change in its next run, so give it a schedule(…), too."},
+			Params: []Param{required("ops", TypeList)}},
+		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet, Params: []Param{path, dflt}},
 	}
 }
 

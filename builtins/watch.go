@@ -15,30 +15,17 @@ import (
 )
 
 func watchSpec() Spec {
-	return Spec{
-		Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Returns: "a binding for hook(on = […]), or for parent= and reads= of controller(…)",
-		Doc: "Triggers when an object appears, changes as far as its filter shows it, or goes away, and keeps the snapshot ctx.snapshots[name] of all of them, sorted by namespace and name. For a controller it selects the parents, or the rows of one name of reads=. Secrets need a grant of list and watch. Objects of Starling itself are left out.",
-		Params: []Param{
-			{Name: "api_version", Type: TypeString, Doc: "API version of the objects, as in manifests: \"v1\", \"apps/v1\"."},
-			{Name: "kind", Type: TypeString, Doc: "Kind of the objects, as in manifests: \"ConfigMap\"."},
-			{Name: "name", Type: TypeString, Default: "None", Doc: "Name of the binding and of its snapshot, unique in its hook; default: the kind in lower case."},
-			{Name: "namespaces", Type: TypeStrings, Default: "None", Doc: "Only objects in these; None: all. There is no word for the module's own namespace: write the one of module(namespace = …), or read by k8s.get, which has it as its default."},
-			{Name: "exclude_namespaces", Type: TypeStrings, Default: "None", Doc: "Not the objects in these."},
-			{Name: "namespace_labels", Type: TypeSelector, Default: "None", Doc: "Only objects in namespaces whose labels match, of those that namespaces and exclude_namespaces leave. They are followed: the objects of a namespace that begins to match are added, those of one that stops are deleted. Each namespace that matches costs its own watch, and Starling must be allowed to list and watch namespaces."},
-			{Name: "object_names", Type: TypeStrings, Default: "None", Doc: "Only objects of these names; None: all. Up to 16 of them have a watch on the API server each, in each namespace; past that all objects there are read, and Starling selects."},
-			{Name: "labels", Type: TypeSelector, Default: "None", Doc: "Label selector: a dict of equal values, or the text kubectl takes."},
-			{Name: "fields", Type: TypeSelector, Default: "None", Doc: "Field selector: a dict of equal values, or the text kubectl takes, with = and !=. Which fields there are is up to the API server: metadata.name and metadata.namespace for all kinds, more for some, such as spec.nodeName of a Pod."},
-			{Name: "filter", Type: TypeFilter, Default: "None", Doc: "The filter, which says what is kept of an object: a function of it (pure; None leaves the object out), or a list of paths, kept with identity and labels, or a jq program, of which the first output counts. None: the whole object. While it fails on an object that has no result yet, the hook does not run; with for_each there is no run for that object."},
-			{Name: "wakes", Type: TypeWakes, Default: "None", Doc: "With for_each, of the other watches: which of its objects an event is for. A function of the watched object (pure, as filter) returns the key of one, as in ctx.key, or a list of up to 1,000 keys; None, or a key that no object has, wakes nobody. When the answer moves, the event is for those of before and those of now; snapshots are the same for all. An error in it counts as one of the filter. None: the objects that own the watched one by its ownerReferences; one without such an owner wakes all. \"all\": all of them, always."},
-			{Name: "index", Type: TypeDict, Default: "None", Doc: "In reads= of a controller: by which values ctx.reads.….by(index, value) finds rows. A dict of a path of the watched object, \"spec.nodeName\", or a function of it (pure, as filter), by the name of the index. A text, or each text of a list of up to 1,000, is a value under which the row is found."},
-			{Name: "keep", Type: TypeString, Default: `"result"`, Doc: "\"object\": events carry .object, too, and the object is kept beside what the filter makes of it, which costs its memory. Snapshots hold results. \"both\": rows of snapshots, ctx.object and .result of events hold two: the object in .object, and what the filter makes of it in .result. A change of the object alone triggers nothing; the next run finds it in the snapshot. It needs a filter, and Secrets do not have it."},
-			{Name: "old", Type: TypeBool, Default: "False", Doc: "Whether modified events carry .old, what .result was before. It is None when that is not known. A change that came while Starling, or the module, was not running is in no such event."},
-			{Name: "events", Type: TypeStrings, Default: `["added", "modified", "deleted"]`, Doc: "The changes that trigger; []: none, for a snapshot only."},
-			{Name: "sync", Type: TypeBool, Default: "True", Doc: "Whether the first complete snapshot triggers, too. If not, the chart does not wait for a run of this watch."},
-			{Name: "gate", Type: TypeBool, Default: "True", Doc: "Whether the chart, or with a global hook the modules, wait for the success of the first run. If not, that run comes all the same. The chart waits when another watch of the hook, or startup(), says so."},
-			{Name: "require", Type: TypeBool, Default: "False", Doc: "Whether to wait for a kind that is not served: the hook does not run, and the chart is not rendered for the first time, before it is. If not, such a kind counts as one without objects."},
-		},
-	}
+	return Spec{Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Params: []Param{
+		required("api_version", TypeString), required("kind", TypeString), optional("name", TypeString, "None"),
+		optional("namespaces", TypeStrings, "None"), optional("exclude_namespaces", TypeStrings, "None"),
+		optional("namespace_labels", TypeSelector, "None"), optional("object_names", TypeStrings, "None"),
+		optional("labels", TypeSelector, "None"), optional("fields", TypeSelector, "None"),
+		optional("filter", TypeFilter, "None"), optional("wakes", TypeWakes, "None"),
+		optional("index", TypeDict, "None"), optional("keep", TypeString, `"result"`),
+		optional("old", TypeBool, "False"), optional("events", TypeStrings, `["added", "modified", "deleted"]`),
+		optional("sync", TypeBool, "True"), optional("gate", TypeBool, "True"),
+		optional("require", TypeBool, "False"),
+	}}
 }
 
 func callWatch(c *call) (starlark.Value, error) {

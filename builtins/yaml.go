@@ -25,15 +25,12 @@ import (
 const maxYAML = 3 << 20
 
 func yamlSpecs() []Spec {
-	text := []Param{{Name: "text", Type: TypeString, Doc: "The YAML text, at most 3 MiB."}}
+	text := []Param{required("text", TypeString)}
 	return []Spec{
-		{Name: "yaml.encode", Phases: PhaseAny, Returns: "the YAML text", call: callYAMLEncode,
-			Doc:    "Encodes a value as YAML, keys sorted.",
-			Params: []Param{{Name: "x", Type: TypeAny, Doc: "The value, at most 3 MiB; integers must fit into 64 bits."}}},
-		{Name: "yaml.decode", Phases: PhaseAny, Returns: "the value, mutable; None for an empty text", call: callYAMLDecode,
-			Doc: "Decodes one YAML document as kubectl does: duplicate keys are an error, keys become text, whole numbers ints.", Params: append(text, Param{Name: "default", Type: TypeAny, Default: "None", Doc: "The result when the text is no YAML document; not given: that is an error."})},
-		{Name: "yaml.decode_all", Phases: PhaseAny, Returns: "a list of values", call: callYAMLDecodeAll,
-			Doc: "Decodes YAML documents separated by ---. Empty ones are left out.", Params: text},
+		{Name: "yaml.encode", Phases: PhaseAny, call: callYAMLEncode, Params: []Param{required("x", TypeAny)}},
+		{Name: "yaml.decode", Phases: PhaseAny, call: callYAMLDecode,
+			Params: append(text, optional("default", TypeAny, "None"))},
+		{Name: "yaml.decode_all", Phases: PhaseAny, call: callYAMLDecodeAll, Params: text},
 	}
 }
 

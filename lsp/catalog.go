@@ -19,7 +19,7 @@ type catalog struct {
 
 func newCatalog() *catalog {
 	c := &catalog{specs: map[string]builtins.Spec{}, members: map[string][]string{}}
-	for _, s := range builtins.Table() {
+	for _, s := range builtins.Documented() {
 		c.specs[s.Name] = s
 		for name := s.Name; name != ""; {
 			space, member := "", name

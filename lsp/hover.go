@@ -7,7 +7,6 @@ import (
 
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/lsp/text"
 )
 
@@ -89,7 +88,7 @@ func (s *Server) docOfName(d *document, c cursor, start, end int) string {
 	}
 	name = s.renamed(d, start, name)
 	doc := s.builtin.doc(name)
-	if example := builtins.Example(name); example != "" {
+	if example := s.builtin.specs[name].Example; example != "" {
 		doc += "\n\n```python\n" + example + "```"
 	}
 	return doc

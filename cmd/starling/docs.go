@@ -107,7 +107,7 @@ func meantInDocs(name string) string {
 // paramHelp tells about a parameter: hook.for_each.
 func paramHelp(name string) (text string, found bool) {
 	at := max(strings.LastIndex(name, "."), 0)
-	for _, spec := range builtins.Table() {
+	for _, spec := range builtins.Documented() {
 		for _, p := range spec.Params {
 			if spec.Name+"."+p.Name == name {
 				text, found = fmt.Sprintf("%s of %s(…): %s\n\n%s\n\nAll of it: starling docs %[2]s", p.Name, name[:at], p.Type, message.Paragraph(p.Doc)), true

@@ -11,7 +11,7 @@ import (
 // Completer completes what is typed in the session as it is now.
 func (s *Session) Completer() *Completer {
 	return &Completer{
-		Table: builtins.Table(),
+		Table: builtins.Documented(),
 		Names: s.scope.Names,
 		Lookup: func(name string) starlark.Value {
 			v, _ := s.scope.Lookup(name)
@@ -43,7 +43,7 @@ func (s *Session) completeHelp(args []string, _ string) []Candidate {
 	for _, c := range commands() {
 		out = append(out, Candidate{":" + c.name, c.doc})
 	}
-	for _, spec := range builtins.Table() {
+	for _, spec := range builtins.Documented() {
 		if name, _, _ := strings.Cut(spec.Name, "."); !forTests(name) {
 			out = append(out, Candidate{spec.Name, builtins.FirstSentence(spec.Doc)})
 		}

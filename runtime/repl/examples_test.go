@@ -18,8 +18,8 @@ func TestExamplesOfBuiltinsAreTrue(t *testing.T) {
 	f := newFixture(t, Options{})
 	f.eval(":apply -\napiVersion: v1\nkind: Pod\nmetadata: {name: db-0, namespace: default}\nspec: {containers: [{name: db, image: a}]}\n.")
 	n := 0
-	for _, s := range builtins.Table() {
-		text := builtins.Example(s.Name)
+	for _, s := range builtins.Documented() {
+		text := s.Example
 		if !strings.HasPrefix(text, ">>> ") {
 			continue
 		}
