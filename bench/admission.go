@@ -2,23 +2,13 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,187 +18,114 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/e2e/proxy"
 )
 
 const (
 	admissionNamespace = "bench-admission"
-	sideWebhook        = "bare-webhook"
 	// askers is how many clients ask at once, each on its own connection.
 	askers = 50
 )
 
-func admissionTree() map[string]string {
-	return map[string]string{
-		"guard/module.star": "module(enabled = True)\n",
-		"guard/hooks/pods.star": `def check(ctx):
-    pod = ctx.request.object
-    if not pod.get("metadata.labels." + "` + teamLabel + `"):
-        return deny("label ` + teamLabel + ` is missing")
-    for c in pod.spec.containers:
-        if not c.get("resources.limits.memory"):
-            return deny("container %s has no memory limit" % c.name)
-
-hook(check, on = [k8s.validate("v1", "Pod", namespaces = ["` + admissionNamespace + `"], failure_policy = "ignore")])
-`,
-	}
-}
-
-// asked is one side: where it answers, and how long it took.
-type asked struct {
-	url  string
-	took []time.Duration
-}
-
-// measureAdmission asks a hook and a webhook in Go the same, directly: what the API
+// admission asks a hook and a webhook in Go the same, directly: what the API
 // server does is no part of it. All clients ask without a pause.
-func measureAdmission(ctx context.Context, b *bench) error {
-	rounds, each := 6, 100
-	if b.quick {
-		rounds, each = 3, 10
+func (b *bench) admission() {
+	rounds, each := b.size(6, 3), b.size(100, 10)
+	b.namespaces(admissionNamespace)
+	b.Cleanup(b.removeWebhooks)
+	certs, pool := b.makeCerts("admission.certs")
+	address := b.freeAddress()
+	s := b.startReady("admission", map[string]string{
+		"guard/module.star":     plainModule,
+		"guard/hooks/pods.star": text("guard.star"),
+	}, "--webhook-address", address, "--webhook-url", "https://"+address, "--webhook-cert-dir", certs)
+	bare, bareAddress := b.startBareReady(sideWebhook, "-certs", certs)
+	sides := []struct {
+		url     string
+		process *cluster.Process
+		took    []time.Duration
+		used    time.Duration
+	}{{url: b.webhookURL(), process: s.Process()}, {url: "https://" + bareAddress, process: bare}}
+	ask := newAsker(b, pool)
+	for round := range rounds + 1 {
+		for turn := range sides {
+			side := &sides[(round+turn)%2]
+			var took []time.Duration
+			used := b.cpuOf(func() { took = ask.all(each, side.url) }, side.process)
+			if round > 0 { // the first one makes the connections
+				side.took, side.used = append(side.took, took...), side.used+used
+			}
+		}
 	}
-	if err := b.makeNamespaces(ctx, admissionNamespace); err != nil {
-		return err
+	b.addParts(fmt.Sprintf("admission, %d at once, %%s", askers), sides[0].took, sides[1].took, 1.2, 1.5)
+	if sides[1].used > 0 {
+		reviews := time.Duration(len(sides[0].took))
+		addBeside(b, "… processor time of a review", micros, sides[0].used/reviews, sides[1].used/reviews, 0)
 	}
-	certs := filepath.Join(b.dir, "admission.certs")
-	pool, err := makeCerts(certs)
-	if err != nil {
-		return err
-	}
-	sides := map[string]*asked{}
-	s, err := b.startGuard(ctx, certs)
-	if err != nil {
-		return err
-	}
-	if sides[sideHook], err = b.guardURL(ctx); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	p, err := b.start(self, webhookCommand, "-certs", certs)
-	if err != nil {
-		return err
-	}
-	if err := wait(ctx, func() bool { return strings.HasSuffix(p.output.String(), "\n") }); err != nil {
-		return err
-	}
-	sides[sideWebhook] = &asked{url: "https://" + strings.TrimSpace(p.output.String())}
-	body, err := podReview()
-	if err != nil {
-		return err
-	}
-	clients := make([]*http.Client, askers)
-	for i := range clients {
-		clients[i] = &http.Client{Timeout: patience, Transport: &http.Transport{
+}
+
+// webhookURL is where the hook tells the API server to ask.
+func (b *bench) webhookURL() (url string) {
+	api := b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	b.waitEvery(time.Second/10, "a webhook is registered", func() bool {
+		list, err := api.List(b.ctx, metav1.ListOptions{LabelSelector: "starling.dev/module"})
+		b.check(err)
+		for _, c := range list.Items {
+			if len(c.Webhooks) > 0 && c.Webhooks[0].ClientConfig.URL != nil {
+				url = *c.Webhooks[0].ClientConfig.URL
+			}
+		}
+		return url != ""
+	})
+	return url
+}
+
+// removeWebhooks takes away what stays of a starling that has stopped.
+func (b *bench) removeWebhooks() {
+	api := b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	b.check(api.DeleteCollection(b.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+}
+
+// asker is many clients that have the same Pod reviewed.
+type asker struct {
+	b       *bench
+	clients []*http.Client
+	body    []byte
+}
+
+func newAsker(b *bench, pool *x509.CertPool) *asker {
+	a := &asker{b: b, clients: make([]*http.Client, askers)}
+	for i := range a.clients {
+		a.clients[i] = &http.Client{Timeout: patience, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1,
 		}}
 	}
-	names, used := []string{sideHook, sideWebhook}, map[string]time.Duration{}
-	processes := map[string]*process{sideHook: s.process, sideWebhook: p}
-	for round := range rounds + 1 {
-		for turn := range names {
-			name := names[(round+turn)%2]
-			side := sides[name]
-			before, _ := processes[name].cpu() // 0 where the system does not tell
-			took, err := askAll(ctx, clients, side.url, body, each)
-			if err != nil {
-				return err
-			}
-			if round > 0 { // the first one makes the connections
-				side.took = append(side.took, took...)
-				after, _ := processes[name].cpu()
-				used[name] += after - before
-			}
-		}
-	}
-	for _, at := range parts() {
-		hook, bare := percentile(sides[sideHook].took, at.part), percentile(sides[sideWebhook].took, at.part)
-		ratio, aim := float64(hook)/float64(bare), 1.5
-		if at.part == 0.5 {
-			aim = 1.2
-		}
-		b.table.add(row{
-			what:     fmt.Sprintf("admission, %d at once, %s of %d", askers, at.name, len(sides[sideHook].took)),
-			starling: millis(hook), bare: millis(bare), ratio: times(ratio), aim: verdict(fmt.Sprintf("≤ %.1f×", aim), ratio <= aim),
-		})
-	}
-	if hook, bare := used[sideHook], used[sideWebhook]; bare > 0 {
-		reviews := time.Duration(len(sides[sideHook].took))
-		b.table.add(row{what: "… processor time of a review", starling: micros(hook / reviews), bare: micros(bare / reviews), ratio: times(float64(hook) / float64(bare))})
-	}
-	if err := errors.Join(s.stop(), p.stop()); err != nil {
-		return err
-	}
-	return errors.Join(b.removeWebhook(ctx), b.removeNamespaces(ctx, admissionNamespace))
+	var err error
+	a.body, err = podReview()
+	b.check(err)
+	return a
 }
 
-// startGuard starts the starling that answers, and waits until it is ready.
-func (b *bench) startGuard(ctx context.Context, certs string) (*starling, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	s, err := b.startStarling(ctx, "admission", admissionTree(),
-		"--webhook-address", address, "--webhook-url", "https://"+address, "--webhook-cert-dir", certs)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.ready(ctx)
-}
-
-// freeAddress is one on which nobody listens.
-func freeAddress() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return ln.Addr().String(), ln.Close()
-}
-
-// guardURL is where the hook tells the API server to ask.
-func (b *bench) guardURL(ctx context.Context) (*asked, error) {
-	late := time.Now().Add(patience)
-	for time.Now().Before(late) {
-		list, err := b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: "starling.dev/module"})
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range list.Items {
-			if len(c.Webhooks) > 0 && c.Webhooks[0].ClientConfig.URL != nil {
-				return &asked{url: *c.Webhooks[0].ClientConfig.URL}, nil
-			}
-		}
-		if err := pause(ctx, time.Second/10); err != nil {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("no webhook is registered within %s", patience)
-}
-
-// removeWebhook takes away what stays of a starling that has stopped.
-func (b *bench) removeWebhook(ctx context.Context) error {
-	return b.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-}
-
-// askAll has every client ask n times and returns how long each answer took.
-func askAll(ctx context.Context, clients []*http.Client, url string, body []byte, n int) ([]time.Duration, error) {
-	took := make([]time.Duration, len(clients)*n)
-	err := parallel(ctx, len(clients), len(clients), func(i int) error {
+// all has every client ask n times, each one of the addresses, and returns how long each answer took.
+func (a *asker) all(n int, urls ...string) []time.Duration {
+	took := make([]time.Duration, len(a.clients)*n)
+	a.b.each(len(a.clients), len(a.clients), func(i int) error {
 		for j := range n {
 			began := time.Now()
-			if err := ask(ctx, clients[i], url, body); err != nil {
+			if err := a.ask(a.clients[i], urls[i%len(urls)]); err != nil {
 				return err
 			}
 			took[i*n+j] = time.Since(began)
 		}
 		return nil
 	})
-	return took, err
+	return took
 }
 
-func ask(ctx context.Context, client *http.Client, url string, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (a *asker) ask(client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(a.b.ctx, http.MethodPost, url, bytes.NewReader(a.body))
 	if err != nil {
 		return err
 	}
@@ -219,13 +136,10 @@ func ask(ctx context.Context, client *http.Client, url string, body []byte) erro
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+	if err == nil && !bytes.Contains(answer, []byte(`"allowed":true`)) {
+		err = fmt.Errorf("%s answers %d: %s", url, resp.StatusCode, bytes.TrimSpace(answer))
 	}
-	if !bytes.Contains(answer, []byte(`"allowed":true`)) {
-		return fmt.Errorf("%s answers %d: %s", url, resp.StatusCode, bytes.TrimSpace(answer))
-	}
-	return nil
+	return err
 }
 
 // podReview is the review of a Pod that is as large as they are.
@@ -237,7 +151,9 @@ func podReview() ([]byte, error) {
 	}
 	for i := range 3 {
 		c := corev1.Container{Name: fmt.Sprintf("container-%d", i), Image: "registry.example.com/team/image:1.2.3"}
-		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("500m")}
+		c.Resources.Limits = corev1.ResourceList{
+			corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("500m"),
+		}
 		for n := range 10 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", n), Value: strings.Repeat("v", 40)})
 		}
@@ -261,38 +177,16 @@ func podReview() ([]byte, error) {
 	})
 }
 
-// makeCerts writes the certificate that both sides show, and returns what trusts it.
-func makeCerts(dir string) (*x509.CertPool, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "starling-bench"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for name, data := range map[string][]byte{
-		"tls.crt": cert, "ca.crt": cert, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(cert)
-	return pool, nil
+// makeCerts writes the certificate that both sides show into a folder, and returns what trusts it.
+func (b *bench) makeCerts(folder string) (dir string, pool *x509.CertPool) {
+	cert, authority, err := proxy.Certificate()
+	b.check(err)
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	b.check(err)
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return b.writeTree(folder, map[string]string{
+		"tls.crt": string(authority), "ca.crt": string(authority),
+		"tls.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+	}), pool
 }

@@ -2,9 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,15 +62,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-func TestKernelBytes(t *testing.T) {
-	const status = "Name:\tstarling\nVmHWM:\t   60904 kB\nVmRSS:\t   60000 kB\nThreads:\t9\n"
-	for key, want := range map[string]int64{"VmRSS": 60000 << 10, "VmHWM": 60904 << 10, "Vm": 0, "Name": 0} {
-		if got := kernelBytes([]byte(status), key); got != want {
-			t.Errorf("%s is %d, want %d", key, got, want)
-		}
-	}
-}
-
 func TestListenAddress(t *testing.T) {
 	const log = "not JSON\n" + `{"level":"warn","message":"a problem"}` + "\n" +
 		`{"level":"info","listen":"127.0.0.1:4711","message":"starts"}` + "\n"
@@ -90,16 +80,6 @@ func TestDesiredTimes(t *testing.T) {
 	}
 	if _, err := desiredTimes([]byte("PASS\n")); err == nil {
 		t.Error("none is no error")
-	}
-}
-
-func TestKernelTime(t *testing.T) {
-	const stat = "4711 (a ) strange (name) S 1 4711 4711 0 -1 4194560 9000 0 0 0 123 45 6 7 20 0 9 0 100 1 2 3"
-	if got, err := kernelTime([]byte(stat)); err != nil || got != 1680*time.Millisecond {
-		t.Errorf("got %s, %v", got, err)
-	}
-	if _, err := kernelTime([]byte("4711 (x) S 1")); err == nil {
-		t.Error("half a line was read")
 	}
 }
 
@@ -129,91 +109,15 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// The bytes of a connection come whole and in order, later than without the way; so does
-// their end.
-func TestFarPassesBytesOn(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() {
-		conn, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		_, _ = io.Copy(conn, conn) // an echo
-	}()
-	const delay = 20 * time.Millisecond
-	f, err := startFar(ln.Addr().String(), delay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", f.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	want := make([]byte, 1<<20)
-	for i := range want {
-		want[i] = byte(i * i >> 8)
-	}
-	began := time.Now()
-	go func() {
-		_, _ = conn.Write(want)
-		_ = conn.(*net.TCPConn).CloseWrite()
-	}()
-	got, err := io.ReadAll(conn)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes came back of %d: %v", len(got), len(want), err)
-	}
-	if took := time.Since(began); took < delay {
-		t.Errorf("they took %s, less than %s", took, delay)
-	}
-	if err := f.close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A way that ends takes its connections with it.
-func TestFarEnds(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	f, err := startFar(ln.Addr().String(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", f.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := ln.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is still there")
-	}
-}
-
 func TestRelayNotesRequests(t *testing.T) {
 	r := &relay{}
-	h := r.noting(http.NotFoundHandler())
 	for _, url := range []string{
 		"/api/v1/namespaces/x/configmaps/app-001",
-		"/apis/coordination.k8s.io/v1/namespaces/x/leases/thousand",
 		"/api/v1/namespaces/x/secrets?labelSelector=name%3Dapp-002%2Cowner%3Dhelm",
 		"/api/v1/namespaces/x/secrets/sh.helm.release.v1.app-003.v1",
 		"/api/v1/namespaces/x/configmaps/thousand",
 	} {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", url, nil))
+		r.note(httptest.NewRecorder(), httptest.NewRequest("GET", url, nil), http.NotFoundHandler(), nil)
 	}
 	asked := r.take()
 	if len(asked) != 4 {
@@ -227,13 +131,38 @@ func TestRelayNotesRequests(t *testing.T) {
 	}
 }
 
+// A section that fails ends where it stands, and what it has left is cleaned up, last first.
+func TestFailedSectionIsCleanedUp(t *testing.T) {
+	var did []string
+	note := func(what string) { did = append(did, what) }
+	b := &bench{ctx: t.Context()}
+	err := b.measure(section{run: func(b *bench) {
+		b.Cleanup(func() { note("first") })
+		b.Cleanup(func() { b.Fatal("second fails, too") })
+		b.scope(func() { b.Cleanup(func() { note("scope") }) })
+		b.check(errors.New("it fails"))
+		note("after")
+	}})
+	if want := []string{"scope", "first"}; !cmp.Equal(did, want) {
+		t.Errorf("it did %q, want %q", did, want)
+	}
+	if err == nil || err.Error() != "it fails\nsecond fails, too" {
+		t.Errorf("the error is %v", err)
+	}
+	if err := b.measure(section{run: func(*bench) {}}); err != nil {
+		t.Errorf("the next section fails with %v", err)
+	}
+}
+
 // Played objects are served as the API server serves a watch: all of them, a bookmark, then each change.
 func TestPlayedObjects(t *testing.T) {
 	p := &played{path: "/api/v1/namespaces", apiVersion: "v1", kind: "Namespace", name: "team", count: 3}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !p.serves(w, req) {
+		if !p.serves(req) {
 			w.WriteHeader(http.StatusTeapot)
+			return
 		}
+		p.serve(w, req, nil, nil)
 	}))
 	defer server.Close()
 	defer server.CloseClientConnections()

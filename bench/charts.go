@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -11,15 +10,12 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/chart"
 )
 
-// measureCharts evaluates a chart in the process beside Starling's, and in this one.
-func measureCharts(ctx context.Context, b *bench) error {
-	rounds := 101
-	if b.quick {
-		rounds = 11
-	}
+// charts evaluates a chart in the process beside Starling's, and in this one.
+func (b *bench) charts() {
 	target := chart.Input{
 		Module: "web", Name: "web", Namespace: "web", Chart: &chart.Chart{Name: "web"},
 		Values: map[string]any{"color": "blue", "replicas": int64(0), "port": int64(80)},
@@ -32,46 +28,27 @@ func measureCharts(ctx context.Context, b *bench) error {
 	beside := chart.NewRenderer(chart.RendererOptions{Idle: time.Minute, Command: func() *exec.Cmd {
 		child = exec.Command(b.program, "evaluate-charts")
 		child.Env = []string{"GOMAXPROCS=1"}
-		child.SysProcAttr = childAttributes()
+		cluster.DieWithParent(child)
 		return child
 	}})
-	evaluate := func(r *chart.Renderer) (time.Duration, error) {
-		began := time.Now()
-		out := r.Offline(ctx, target, chartutil.DefaultCapabilities)
-		if out.Err == nil && len(out.Files) != 4 {
-			return 0, fmt.Errorf("the chart makes %d files", len(out.Files))
+	evaluate := func(r *chart.Renderer) func() error {
+		return func() error {
+			out := r.Offline(b.ctx, target, chartutil.DefaultCapabilities)
+			if out.Err == nil && len(out.Files) != 4 {
+				return fmt.Errorf("the chart makes %d files", len(out.Files))
+			}
+			return out.Err
 		}
-		return time.Since(began), out.Err
 	}
-	first, err := evaluate(beside)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = child.Process.Kill() }() // it may have ended
-	var ours, here []time.Duration
-	for range rounds {
-		took, err := evaluate(beside)
-		if err != nil {
-			return err
-		}
-		ours = append(ours, took)
-		if took, err = evaluate(nil); err != nil {
-			return err
-		}
-		here = append(here, took)
-	}
-	with, without := percentile(ours, 0.5), percentile(here, 0.5)
-	b.table.add(row{
-		what: "a chart of 4 objects evaluated beside the process, and in it", starling: millis(with), bare: millis(without),
-		ratio: times(float64(with) / float64(without)),
-	})
-	b.table.add(row{what: "… the first one, with the start of the process", starling: millis(first)})
+	began := time.Now()
+	b.check(evaluate(beside)())
+	first := time.Since(began)
+	b.Cleanup(func() { _ = child.Process.Kill() }) // it may have ended
+	with, without := b.inTurn(b.size(101, 11), evaluate(beside), evaluate(nil))
+	addBeside(b, "a chart of 4 objects evaluated beside the process, and in it", millis, middle(with), middle(without), 0)
+	b.add("… the first one, with the start of the process", millis(first), "")
 	if runtime.GOOS == "linux" {
-		m, err := memoryOf(child.Process.Pid)
-		if err != nil {
-			return err
-		}
-		b.table.add(row{what: fmt.Sprintf("… resident memory of that process (of the binary %s)", mebibytes(m.file)), starling: mebibytes(m.now)})
+		m := b.memory(child.Process.Pid)
+		b.add(fmt.Sprintf("… resident memory of that process (of the binary %s)", mebibytes(m.File)), mebibytes(m.Now), "")
 	}
-	return nil
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os/exec"
 	"regexp"
 	"time"
@@ -15,23 +13,20 @@ const desiredAim = 50 * time.Microsecond
 var desiredRuns = regexp.MustCompile(`BenchmarkDesired/function\S*\s+\d+\s+(\d+)(?:\.\d+)? ns/op`)
 
 // addDesired has the benchmark of the controller of examples/application run, which needs no cluster.
-func (b *bench) addDesired(ctx context.Context) error {
+func (b *bench) addDesired() {
 	long := "1s"
 	if b.quick {
 		long = "20x"
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "github.com/starling-operator/starling/runtime/hook",
+	out, err := exec.CommandContext(b.ctx, "go", "test", "github.com/starling-operator/starling/runtime/hook",
 		"-run=^$", "-bench=^BenchmarkDesired$/^function$", "-count=5", "-benchtime="+long).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("go test -bench: %w: %s", err, out)
+		b.Fatalf("go test -bench: %v: %s", err, out)
 	}
 	took, err := desiredTimes(out)
-	if err != nil {
-		return err
-	}
-	p50 := percentile(took, 0.5)
-	b.table.add(row{what: "desired of examples/application, p50 of 5", starling: micros(p50), aim: verdict("≤ 50 µs", p50 <= desiredAim)})
-	return nil
+	b.check(err)
+	p50 := middle(took)
+	b.add("desired of examples/application, p50 of 5", micros(p50), verdict("≤ 50 µs", p50 <= desiredAim))
 }
 
 // desiredTimes reads what go test prints.

@@ -1,27 +1,23 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
 const (
-	eachSources    = "bench-each"
-	eachMirrors    = "bench-each-mirrors"
-	sideController = "bare-controller"
+	eachSources = "bench-each"
+	eachMirrors = "bench-each-mirrors"
 	// eachWorkers is how many objects either side works on at a time: the default of
 	// for_each.
 	eachWorkers = 4
+	// eachRequests is how many requests one event of a child may cost.
+	eachRequests = 2
 )
 
 // eachKind is what is done for each object.
@@ -38,275 +34,200 @@ type eachKind struct {
 func eachKinds() []eachKind {
 	return []eachKind{
 		{name: "each", what: "for_each over %d objects, first pass from the start of the process"},
-		{name: "each-state", what: "for_each with values and state over %d objects, first pass from the start of the process", stateful: true, aim: 1.3},
+		{
+			name: "each-state", stateful: true, aim: 1.3,
+			what: "for_each with values and state over %d objects, first pass from the start of the process",
+		},
 	}
-}
-
-// verdict says of a ratio whether it meets the aim, if there is one.
-func (k eachKind) verdict(ratio float64) string {
-	if k.aim == 0 {
-		return ""
-	}
-	return verdict(fmt.Sprintf("≤ %.1f×", k.aim), ratio <= k.aim)
 }
 
 // tree is a small controller: a mirror for each ConfigMap with the label.
 func (k eachKind) tree() map[string]string {
-	keeps, children := "", ""
-	if k.children {
-		children = `, k8s.watch(
-        "v1", "ConfigMap",
-        name = "mirrors",
-        namespaces = ["` + eachMirrors + `"],
-        filter = lambda o: o.get("metadata.annotations"),
-        wakes = lambda o: "` + eachSources + `/" + o.metadata.name,
-    )`
-	}
-	if k.stateful {
-		keeps = `    values.set(["mirrors", ctx.key], {"stamp": ctx.object["data"]["` + stampKey + `"]})
-    ctx.state.set("stamp", ctx.object["data"]["` + stampKey + `"])
-`
-	}
+	are := map[bool]string{true: "True", false: "False"}
 	return map[string]string{
-		"each/module.star": `module(
-    enabled = True,
-    grants = [grant("v1", "ConfigMap", verbs = ["apply"], namespaces = ["` + eachMirrors + `"])],
-)
-`,
-		"each/hooks/mirror.star": `def mirror(ctx):
-    k8s.apply({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": ctx.object["name"], "namespace": "` + eachMirrors + `", "labels": {"bench": "each"}},
-        "data": ctx.object["data"],
-    })
-` + keeps + `
-hook(
-    mirror,
-    for_each = "sources",
-    parallel = ` + strconv.Itoa(eachWorkers) + `,
-    on = [k8s.watch(
-        "v1", "ConfigMap",
-        name = "sources",
-        namespaces = ["` + eachSources + `"],
-        labels = {"` + sideLabel + `": "` + sideHook + `"},
-        filter = lambda o: {"name": o.metadata.name, "data": o.data},
-    )` + children + `],
-)
-`,
+		"each/module.star": moduleWith(mayApply(eachMirrors)),
+		"each/hooks/mirror.star": text("each.star",
+			"STATEFUL", are[k.stateful], "CHILDREN", are[k.children], "WORKERS", fmt.Sprint(eachWorkers)),
 	}
 }
 
-// eaches runs a hook with for_each and a controller beside each other, each on its own
-// objects.
-type eaches struct {
-	*witness
+// pair measures a hook or controller of Starling and one with client-go beside each other, each on its own objects.
+type pair struct {
 	b       *bench
 	objects int
 	stamps  int // so far, of all changes
-	running map[string]*process
+	// seen says what has come of the objects.
+	seen *witness
 }
 
-func eachSides() []string { return []string{sideHook, sideController} }
+func pairSides() []string { return []string{sideHook, sideController} }
 
-func (x *eaches) name(side string, i int) string { return fmt.Sprintf("%s-%d", side, i) }
+func objectName(side string, i int) string { return fmt.Sprintf("%s-%d", side, i) }
 
-func (x *eaches) names(side string) []string {
+// names are those of the objects of a side.
+func (x *pair) names(side string) []string {
 	names := make([]string, x.objects)
 	for i := range names {
-		names[i] = x.name(side, i)
+		names[i] = objectName(side, i)
 	}
 	return names
 }
 
-// begin makes the sources of both sides.
-func (x *eaches) begin(ctx context.Context) error {
-	if err := x.b.makeNamespaces(ctx, eachSources, eachMirrors); err != nil {
-		return err
-	}
-	for _, side := range eachSides() {
-		err := parallel(ctx, burstWriters, x.objects, func(i int) error {
-			return makeSource(ctx, x.b.client, side, x.name(side, i), strings.Repeat("x", 200))
+// spread is the name of an object of a side, another one at each step: of all objects, or of one part of several.
+func (x *pair) spread(side string, n, part, parts int) string {
+	size := x.objects / parts
+	return objectName(side, n*7919%size+part*size)
+}
+
+// makeAll makes the objects of both sides.
+func (x *pair) makeAll(create func(side, name string) error) {
+	for _, side := range pairSides() {
+		x.b.each(writers, x.objects, func(i int) error {
+			name := objectName(side, i)
+			if err := create(side, name); err != nil {
+				return fmt.Errorf("object %s: %w", name, err)
+			}
+			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
-// pass starts a side under a name and returns the time from there to the mirror of its last
-// object.
-func (x *eaches) pass(ctx context.Context, kind eachKind, side, name string) (time.Duration, error) {
-	var p *process
-	switch side {
-	case sideHook:
-		s, err := x.b.startStarling(ctx, name, kind.tree())
-		if err != nil {
-			return 0, err
+// startSide starts a side of a round.
+type startSide func(side string) *cluster.Process
+
+// rounds times the first pass of both sides, from the start of the process to its last object, in rounds in which
+// either side is first as often as the other, and adds the middle. begin makes a round ready; of the last one both
+// sides go on running.
+func (x *pair) rounds(rounds int, what string, aim float64, begin func(round int) startSide) {
+	sum := map[string]time.Duration{}
+	for round := range rounds {
+		sides := pairSides()
+		if round%2 == 1 {
+			slices.Reverse(sides)
 		}
-		p = s.process
-	case sideController:
-		self, err := os.Executable()
-		if err != nil {
-			return 0, err
+		one := func() {
+			start := begin(round)
+			for _, side := range sides {
+				p := start(side)
+				_, last := x.seen.all(x.names(side)...)
+				took := last.Sub(p.Began)
+				sum[side] += took
+				x.b.say("first pass of %s: %s, %s of processor time", side, seconds(took), seconds(x.b.cpu(p)))
+				x.b.pause(time.Second) // the API server has its own work to end
+			}
 		}
-		args := []string{controllerCommand, "-kubeconfig", x.b.kubeconfig, "-workers", strconv.Itoa(eachWorkers)}
-		if kind.stateful {
-			args = append(args, "-state", name)
-		}
-		if p, err = x.b.start(self, args...); err != nil {
-			return 0, err
+		if round < rounds-1 {
+			x.b.scope(one)
+		} else {
+			one()
 		}
 	}
-	x.running[side] = p
-	last, err := x.all(ctx, x.names(side))
-	return last.Sub(p.began), err
+	n := time.Duration(rounds)
+	addBeside(x.b, what, seconds, sum[sideHook]/n, sum[sideController]/n, aim)
 }
 
-// round times the first pass of both sides, which go on running after it. Each round has a
-// name, so that none finds what an earlier one has kept.
-func (x *eaches) round(ctx context.Context, kind eachKind, sides []string, name string) (map[string]time.Duration, error) {
-	var err error
-	if x.witness, err = x.b.observe(ctx, eachMirrors); err != nil {
-		return nil, err
-	}
-	took := map[string]time.Duration{}
-	for _, side := range sides {
-		if took[side], err = x.pass(ctx, kind, side, name); err != nil {
-			return nil, err
-		}
-		x.b.say("first pass of %s: %s", side, seconds(took[side]))
-		// The API server has its own work to end.
-		if err := pause(ctx, time.Second); err != nil {
-			return nil, err
+// changeOne says how one object of a side is changed at a step, and what is seen when that is over.
+type changeOne func(side string, n int) (do func() error, until string)
+
+// changes has somebody change one object of a side after the other, the sides in turn, until that is seen, and adds
+// the rows.
+func (x *pair) changes(what string, n int, w *witness, change changeOne, most ...float64) {
+	took := map[string][]time.Duration{}
+	for i := range n {
+		for _, side := range pairSides() {
+			do, until := change(side, i)
+			took[side] = append(took[side], w.after(do, until))
 		}
 	}
-	return took, nil
+	x.b.addParts(what, took[sideHook], took[sideController], most...)
 }
 
-// clear stops both sides and takes the mirrors away.
-func (x *eaches) clear(ctx context.Context) error {
-	x.stop()
-	for _, p := range x.running {
-		if err := p.stop(); err != nil {
-			return err
-		}
-	}
-	return x.b.client.CoreV1().ConfigMaps(eachMirrors).DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "bench=each"})
-}
-
-// change changes one source and returns how long its mirror took to follow.
-func (x *eaches) change(ctx context.Context, side string, n int) (time.Duration, error) {
+// nextStamp returns one that no object has had.
+func (x *pair) nextStamp() string {
 	x.stamps++
-	name, stamp := x.name(side, n*7919%x.objects), strconv.Itoa(x.stamps)
-	began := time.Now()
-	_, err := x.b.client.CoreV1().ConfigMaps(eachSources).Patch(ctx, name, types.MergePatchType,
-		fmt.Appendf(nil, `{"data":{%q:%q}}`, stampKey, stamp), metav1.PatchOptions{})
-	if err != nil {
-		return 0, err
-	}
-	seen, err := x.all(ctx, []string{stamped(name, stamp)})
-	return seen.Sub(began), err
+	return strconv.Itoa(x.stamps)
 }
 
-// makeSource creates a ConfigMap that a side of the each section mirrors.
-func makeSource(ctx context.Context, client kubernetes.Interface, side, name, text string) error {
-	_, err := client.CoreV1().ConfigMaps(eachSources).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{sideLabel: side}},
-		Data:       map[string]string{"text": text, stampKey: "0"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("source %s: %w", name, err)
+// addEvents counts the runs and the requests that one event of a child leads to: at most one run, and at least as many
+// as least.
+func (x *pair) addEvents(s *starling, n int, what string, least float64, change func(n int) error) {
+	s.rests()
+	var runs, asked []float64
+	for i := range n {
+		costs := s.costs(func() {
+			x.b.check(change(i))
+			x.b.pause(time.Second / 2)
+		}, runsMetric, requestsMetric)
+		runs, asked = append(runs, float64(costs[0])), append(asked, float64(costs[1]))
 	}
-	return nil
+	// Renewing the Lease is no part of the middle.
+	most, requests := slices.Max(runs), middle(asked)
+	x.b.add(what+", runs, at most", fmt.Sprint(most), verdict("1", most >= least && most <= 1))
+	x.b.add("… requests, p50", fmt.Sprint(requests), verdict(fmt.Sprintf("≤ %d", eachRequests), requests <= eachRequests))
 }
 
-// measureEach times for_each over many objects, without and with values and state.
-func measureEach(ctx context.Context, b *bench) error {
-	x := &eaches{b: b, objects: b.size(5000, 5000, 200), running: map[string]*process{}}
-	if err := x.begin(ctx); err != nil {
-		return err
-	}
+// forEach times for_each over many objects, without and with values and state.
+func (b *bench) forEach() {
+	x := &pair{b: b, objects: b.size(5000, 200)}
+	b.namespaces(eachSources, eachMirrors)
+	x.makeAll(func(side, name string) error {
+		data := map[string]string{"text": strings.Repeat("x", 200), stampKey: "0"}
+		return b.createConfigMap(eachSources, name, sideLabel, side, data)
+	})
 	for _, kind := range eachKinds() {
-		if err := x.measure(ctx, kind); err != nil {
-			return err
-		}
+		b.scope(func() { x.measure(kind) })
 	}
 	if !b.far {
-		if err := x.measureChildren(ctx); err != nil {
-			return err
-		}
+		b.scope(x.measureChildren)
 	}
-	return b.removeNamespaces(ctx, eachSources, eachMirrors)
 }
 
-// measure times the first pass, from the start of the process to the last mirror, in
-// rounds in which either side is first as often as the other, and the way of one change.
-// Far away, where the distance is most of it, and with state one round must do: each takes
-// long.
-func (x *eaches) measure(ctx context.Context, kind eachKind) error {
-	sum := map[string]time.Duration{}
-	rounds := x.b.size(2, 1, 2)
+// measure times the first pass and the way of one change. Far away, where the distance is most of it, and with state
+// one round must do: each takes long. Each round has a name, so that none finds what an earlier one has kept.
+func (x *pair) measure(kind eachKind) {
+	rounds := x.b.sizeFar(2, 1, 2)
 	if kind.stateful {
 		rounds = 1
 	}
-	for round := range rounds {
-		sides := eachSides()
-		if round > 0 {
-			if err := x.clear(ctx); err != nil {
-				return err
-			}
-			slices.Reverse(sides)
-		}
+	x.rounds(rounds, fmt.Sprintf(kind.what, x.objects), kind.aim, func(round int) startSide {
 		name := fmt.Sprintf("%s-%d", kind.name, round)
 		if x.b.far {
 			name += "-far"
 		}
-		took, err := x.round(ctx, kind, sides, name)
-		if err != nil {
-			return err
+		x.clearLater()
+		x.seen = x.b.observe(eachMirrors)
+		return func(side string) *cluster.Process {
+			if side == sideHook {
+				return x.b.start(instance{name: name, tree: kind.tree()}).Process()
+			}
+			args := []string{"-workers", strconv.Itoa(eachWorkers)}
+			if kind.stateful {
+				args = append(args, "-state", name)
+			}
+			return x.b.startBare(side, args...)
 		}
-		for side, d := range took {
-			sum[side] += d
-		}
-	}
-	hook, bare := sum[sideHook]/time.Duration(rounds), sum[sideController]/time.Duration(rounds)
-	ratio := float64(hook) / float64(bare)
-	x.b.table.add(row{
-		what:     fmt.Sprintf(kind.what, x.objects),
-		starling: seconds(hook), bare: seconds(bare), ratio: times(ratio), aim: kind.verdict(ratio),
 	})
-	if err := x.addChanges(ctx, kind); err != nil {
-		return err
-	}
-	return x.clear(ctx)
+	x.changes("… one change, %s", x.b.size(200, 20), x.seen, func(side string, n int) (func() error, string) {
+		name, stamp := x.spread(side, n, 0, 1), x.nextStamp()
+		return func() error {
+			return x.b.patchConfigMap(eachSources, name, `{"data":{%q:%q}}`, stampKey, stamp)
+		}, stamped(name, stamp)
+	}, kind.aim, 0)
 }
 
-// addChanges changes one object after the other, the sides in turn.
-func (x *eaches) addChanges(ctx context.Context, kind eachKind) error {
-	changes := x.b.size(200, 200, 20)
-	took := map[string][]time.Duration{}
-	for n := range changes {
-		for _, side := range eachSides() {
-			d, err := x.change(ctx, side, n)
-			if err != nil {
-				return err
-			}
-			took[side] = append(took[side], d)
-		}
-	}
-	for _, at := range parts() {
-		hook, bare := percentile(took[sideHook], at.part), percentile(took[sideController], at.part)
-		r := row{
-			what:     fmt.Sprintf("… one change, %s of %d", at.name, changes),
-			starling: millis(hook), bare: millis(bare), ratio: times(float64(hook) / float64(bare)),
-		}
-		if at.part == 0.5 {
-			r.aim = kind.verdict(float64(hook) / float64(bare))
-		}
-		x.b.table.add(r)
-	}
-	return nil
+// clearLater takes the mirrors away once the processes have ended.
+func (x *pair) clearLater() {
+	x.b.Cleanup(func() { x.b.deleteConfigMaps(eachMirrors, "bench=each") })
+}
+
+// measureChildren has the hook watch its mirrors, too, and changes one after the other.
+func (x *pair) measureChildren() {
+	x.clearLater()
+	w := x.b.observe(eachMirrors)
+	s := x.b.start(instance{name: "each-children", tree: eachKind{children: true}.tree()})
+	w.all(x.names(sideHook)...)
+	what := fmt.Sprintf("one event of a child among %d objects", x.objects)
+	x.addEvents(s, x.b.size(40, 5), what, 1, func(n int) error {
+		return x.b.patchConfigMap(eachMirrors, x.spread(sideHook, n, 0, 1), `{"metadata":{"annotations":{"note":"%d"}}}`, n)
+	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"testing/fstest"
 	"time"
 
@@ -28,44 +27,40 @@ type silent struct{}
 
 func (silent) Log(builtins.Level, string, []builtins.Field) {}
 
-// measureGuards runs a script under the guards and limits of a run, beside go.starlark.net
+// guards runs a script under the guards and limits of a run, beside go.starlark.net
 // alone.
-func measureGuards(ctx context.Context, b *bench) error {
-	rounds := 21
-	if b.quick {
-		rounds = 3
-	}
+func (b *bench) guards() {
 	bare, err := starlark.ExecFileOptions(&syntax.FileOptions{}, &starlark.Thread{}, "a.star", computing, nil)
-	if err != nil {
-		return err
-	}
+	b.check(err)
 	host := script.New(script.Options{
 		Files:    fstest.MapFS{"a.star": {Data: []byte(computing)}},
 		Context:  func(string) *builtins.Context { return &builtins.Context{Phase: builtins.PhaseLoad, Log: silent{}} },
 		Governor: script.NewGovernor(script.GovernorOptions{}),
 	})
-	guarded, err := host.Load(ctx, "a.star")
-	if err != nil {
+	guarded, err := host.Load(b.ctx, "a.star")
+	b.check(err)
+	f := guarded["f"].(starlark.Callable)
+	options := script.CallOptions{Name: "bench/f", Context: &builtins.Context{Log: silent{}}}
+	ours, theirs := b.inTurn(b.size(21, 3), func() error {
+		_, _, err := host.Call(b.ctx, f, nil, options)
 		return err
-	}
-	var ours, theirs []time.Duration
+	}, func() error {
+		_, err := starlark.Call(&starlark.Thread{}, bare["f"], nil, nil)
+		return err
+	})
+	addBeside(b, "a script that only computes, beside go.starlark.net without limits",
+		millis, middle(ours), middle(theirs), 0)
+}
+
+// inTurn times two sides in turn.
+func (b *bench) inTurn(rounds int, one, other func() error) (ones, others []time.Duration) {
 	for range rounds {
 		began := time.Now()
-		_, _, err := host.Call(ctx, guarded["f"].(starlark.Callable), nil, script.CallOptions{Name: "bench/f", Context: &builtins.Context{Log: silent{}}})
-		if err != nil {
-			return err
-		}
-		ours = append(ours, time.Since(began))
+		b.check(one())
+		ones = append(ones, time.Since(began))
 		began = time.Now()
-		if _, err := starlark.Call(&starlark.Thread{}, bare["f"], nil, nil); err != nil {
-			return err
-		}
-		theirs = append(theirs, time.Since(began))
+		b.check(other())
+		others = append(others, time.Since(began))
 	}
-	with, without := percentile(ours, 0.5), percentile(theirs, 0.5)
-	b.table.add(row{
-		what: "a script that only computes, beside go.starlark.net without limits", starling: millis(with), bare: millis(without),
-		ratio: times(float64(with) / float64(without)),
-	})
-	return nil
+	return ones, others
 }

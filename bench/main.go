@@ -7,7 +7,7 @@
 //
 // It is started in the top folder and needs bin/devcluster and bin/starling; the
 // environment variables STARLING_DEVCLUSTER and STARLING_BIN name others. All that it
-// starts it stops, and what it writes lies in one temporary folder. The exit code
+// starts it stops, and what it writes lies in temporary folders. The exit code
 // says whether it could measure, never how fast it was. docs/benchmarks.md explains
 // the rows.
 package main
@@ -20,7 +20,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,50 +32,47 @@ import (
 // section is one part of the benchmark. Its rows go into the table.
 type section struct {
 	name string
-	run  func(context.Context, *bench) error
+	run  func(*bench)
 	// offline sections need no control plane.
 	offline bool
 }
 
 func sections() []section {
 	return []section{
-		{"events", measureEvents, false},
-		{"burst", measureBurst, false},
-		{"memory", measureMemory, false},
-		{"modules", measureModules, false},
-		{"heal", measureHeal, false},
-		{"runs", measureRuns, false},
-		{"start", measureStart, false},
-		{"rest", measureRest, false},
-		{"reload", measureReload, false},
-		{"each", measureEach, false},
-		{"distance", measureDistance, false},
-		{"admission", measureAdmission, false},
-		{"replicas", measureReplicas, false},
-		{"offline", measureOffline, true},
-		{"guards", measureGuards, true},
-		{"charts", measureCharts, true},
-		{"thousand", measureThousand, false},
-		{"global", measureGlobal, false},
-		{"scale", measureScale, false},
-		{"controllers", measureOwners, false},
+		{"events", (*bench).events, false},
+		{"burst", (*bench).burst, false},
+		{"memory", (*bench).snapshots, false},
+		{"modules", (*bench).modules, false},
+		{"heal", (*bench).heal, false},
+		{"runs", (*bench).againAndAgain, false},
+		{"start", (*bench).starts, false},
+		{"rest", (*bench).atRest, false},
+		{"reload", (*bench).reloads, false},
+		{"each", (*bench).forEach, false},
+		{"distance", (*bench).farAway, false},
+		{"admission", (*bench).admission, false},
+		{"replicas", (*bench).replicas, false},
+		{"offline", (*bench).offline, true},
+		{"guards", (*bench).guards, true},
+		{"charts", (*bench).charts, true},
+		{"thousand", (*bench).manyModules, false},
+		{"global", (*bench).globalValue, false},
+		{"scale", (*bench).scale, false},
+		{"controllers", (*bench).controllers, false},
 	}
 }
 
 func main() {
-	// The kernel ends our children when the thread that started them ends
-	// (process_linux.go): that must be a thread that lives as long as we do.
-	runtime.LockOSThread()
 	// Watches that lose their API server at the end are no news.
 	klog.SetLogger(logr.Discard())
-	if len(os.Args) > 1 {
-		if side := bareSides()[os.Args[1]]; side != nil {
-			os.Exit(exitCode(side(os.Args[2:])))
-		}
+	if is, err := runBare(os.Args[1:]); is {
+		os.Exit(exitCode(err))
 	}
 	quick := flag.Bool("quick", false, "small sizes, to see that it works; such numbers mean little")
-	only := flag.String("only", "", "comma-separated `sections` to run: "+strings.Join(sectionNames(sections()), ", ")+"; all by default")
-	parents := flag.Int("parents", 0, "how many parents the section controllers has; 0: as many as its aims are for, or few with -quick")
+	names := strings.Join(sectionNames(sections()), ", ")
+	only := flag.String("only", "", "comma-separated `sections` to run: "+names+"; all by default")
+	parents := flag.Int("parents", 0,
+		"how many parents the section controllers has; 0: as many as its aims are for, or few with -quick")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		os.Exit(exitCode(fmt.Errorf("bench takes no arguments, got %q", flag.Arg(0))))
@@ -86,14 +82,6 @@ func main() {
 		os.Exit(exitCode(err))
 	}
 	os.Exit(exitCode(run(os.Stdout, chosen, *quick, *parents)))
-}
-
-// bareSides are what this program is beside the bench, by its first argument.
-func bareSides() map[string]func(args []string) error {
-	return map[string]func([]string) error{
-		loopCommand: loop, controllerCommand: controller, webhookCommand: webhook, setCommand: applySet,
-		healerCommand: healer, ownerCommand: runOwner,
-	}
 }
 
 func exitCode(err error) int {
@@ -133,7 +121,7 @@ func run(out io.Writer, chosen []section, quick bool, parents int) (err error) {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(signals)
 	defer cancel(nil)
-	b := &bench{quick: quick, parents: parents, began: time.Now(), broken: cancel}
+	b := &bench{ctx: ctx, broken: cancel, quick: quick, parents: parents, began: time.Now()}
 	defer func() {
 		switch {
 		case signals.Err() != nil:
@@ -147,14 +135,14 @@ func run(out io.Writer, chosen []section, quick bool, parents int) (err error) {
 		return err
 	}
 	if slices.ContainsFunc(chosen, func(s section) bool { return !s.offline }) {
-		if err := b.startCluster(ctx); err != nil {
+		if err := b.startCluster(); err != nil {
 			return err
 		}
 	}
 	defer b.table.print(out)
 	for _, s := range chosen {
 		b.say("%s …", s.name)
-		if err := s.run(ctx, b); err != nil {
+		if err := b.measure(s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}

@@ -1,23 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
-const (
-	testsPerModule = 10
-	// testsAim is for 200 tests on two cores, checkAim for 100 modules.
-	testsAim = 5 * time.Second
-	testAim  = 5 * time.Millisecond
-	checkAim = 3 * time.Second
-)
+const testsPerModule = 10
 
 // testedTree is n modules of a chart and two hooks, each with ten tests that start them
 // and look at values, objects and the release.
@@ -25,44 +20,22 @@ func testedTree(n int) map[string]string {
 	tree := moduleTree(n)
 	for i := range n {
 		name := moduleName(i)
-		tree[name+"/module.star"] = fmt.Sprintf("module(enabled = True, namespace = %q, grants = [grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"])])\n", name)
-		tree[name+"/openapi/values.yaml"] = "type: object\nproperties:\n  color: {type: string}\n  replicas: {type: integer}\n  port: {type: integer}\n"
-		tree[name+"/hooks/nodes.star"] = `load("@std//k8s.star", "is_ready")
-
-def count(ctx):
-    values.set("replicas", len([n for n in ctx.snapshots["nodes"] if n["ready"]]))
-
-hook(count, on = [k8s.watch("v1", "Node", name = "nodes", filter = lambda o: {"name": o.metadata.name, "ready": is_ready(o)})])
-`
-		tree[name+"/hooks/mirror.star"] = `def mirror(ctx):
-    for c in ctx.snapshots["sources"]:
-        k8s.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mirror-" + c["name"]}, "data": c["data"]})
-
-hook(mirror, on = [k8s.watch("v1", "ConfigMap", name = "sources", labels = {"mirror": "yes"}, filter = lambda o: {"name": o.metadata.name, "data": o.get("data", {})})])
-`
-		var tests bytes.Buffer
-		tests.WriteString("load(\"@std//testing.star\", \"configmap\", \"node\")\n")
+		tree[name+"/module.star"] = moduleWith(inNamespace(name), `grants = [grant("v1", "ConfigMap", verbs = ["apply"])]`)
+		tree[name+"/openapi/values.yaml"] = text("tested/values.yaml")
+		tree[name+"/hooks/nodes.star"] = text("tested/nodes.star")
+		tree[name+"/hooks/mirror.star"] = text("tested/mirror.star")
+		tests := `load("@std//testing.star", "configmap", "node")` + "\n"
 		for k := range testsPerModule {
-			fmt.Fprintf(&tests, `
-def test_%d(t):
-    t.cluster.apply(node("a"), node("b", ready = False), configmap("c", labels = {"mirror": "yes"}, data = {"k": "%d"}))
-    t.start()
-    t.expect(t.values.get("replicas")).equals(1)
-    t.expect(t.cluster.get("v1", "ConfigMap", "mirror-c", %q).data.k).equals("%d")
-    t.expect(t.cluster.get("apps/v1", "Deployment", %q, %q).spec.replicas).equals(1)
-    t.cluster.apply(node("b"))
-    t.expect(t.release().revision).equals(2)
-    t.quiet()
-`, k, k, name, k, name, name)
+			tests += text("tested/test.star", "NUMBER", fmt.Sprint(k), "MODULE", name)
 		}
-		tree[name+"/hooks/nodes_test.star"] = tests.String()
+		tree[name+"/hooks/nodes_test.star"] = tests
 	}
 	return tree
 }
 
 // smallTree has one hook, and n tests that do nothing but start it.
 func smallTree(n int) map[string]string {
-	var tests bytes.Buffer
+	var tests strings.Builder
 	for k := range n {
 		fmt.Fprintf(&tests, "def test_%d(t):\n    t.start()\n\n", k)
 	}
@@ -72,63 +45,40 @@ func smallTree(n int) map[string]string {
 	}
 }
 
-// measureOffline times the commands that need no cluster, as processes.
-func measureOffline(ctx context.Context, b *bench) error {
-	modules, checked := 20, 100
-	if b.quick {
-		modules, checked = 2, 10
-	}
-	tested, err := b.writeTree("tested", testedTree(modules))
-	if err != nil {
-		return err
-	}
-	small, err := b.writeTree("small", smallTree(100))
-	if err != nil {
-		return err
-	}
-	many, err := b.writeTree("checked", testedTree(checked))
-	if err != nil {
-		return err
-	}
-	took, cpu, _, err := b.timed(ctx, "test", tested)
-	if err != nil {
-		return err
-	}
-	b.table.add(row{what: fmt.Sprintf("starling test, %d tests of %d modules", modules*testsPerModule, modules), starling: seconds(took), aim: verdict("< 5 s", took < testsAim)})
-	b.table.add(row{what: "… processor time", starling: seconds(cpu)})
+// offline times the commands that need no cluster, as processes.
+func (b *bench) offline() {
+	modules, checked := b.size(20, 2), b.size(100, 10)
+	took, cpu, _ := b.timed("test", b.writeTree("tested", testedTree(modules)))
+	b.add(fmt.Sprintf("starling test, %d tests of %d modules", modules*testsPerModule, modules),
+		seconds(took), verdict("< 5 s", took < 5*time.Second)) // for 200 tests on two cores
+	b.add("… processor time", seconds(cpu), "")
 
-	_, _, output, err := b.timed(ctx, "test", "-json", "-parallel", "1", small)
-	if err != nil {
-		return err
-	}
+	_, _, output := b.timed("test", "-json", "-parallel", "1", b.writeTree("small", smallTree(100)))
 	one, err := middleTest(output)
-	if err != nil {
-		return err
-	}
-	b.table.add(row{what: "… one test that starts one hook, p50", starling: millis(one), aim: verdict("< 5 ms", one < testAim)})
+	b.check(err)
+	b.add("… one test that starts one hook, p50", millis(one), verdict("< 5 ms", one < 5*time.Millisecond))
 
-	if took, cpu, _, err = b.timed(ctx, "check", many); err != nil {
-		return err
-	}
-	b.table.add(row{what: fmt.Sprintf("starling check, %d modules", checked), starling: seconds(took), aim: verdict("< 3 s", took < checkAim)})
-	b.table.add(row{what: "… processor time", starling: seconds(cpu)})
-	return measureDev(ctx, b)
+	took, cpu, _ = b.timed("check", b.writeTree("checked", testedTree(checked)))
+	b.add(fmt.Sprintf("starling check, %d modules", checked), seconds(took), verdict("< 3 s", took < 3*time.Second))
+	b.add("… processor time", seconds(cpu), "")
+	b.dev()
 }
 
 // timed runs a command of starling three times, and returns the time in between, the
 // same of the processor time, and what it has printed last.
-func (b *bench) timed(ctx context.Context, args ...string) (took, cpu time.Duration, output []byte, err error) {
+func (b *bench) timed(args ...string) (took, cpu time.Duration, output []byte) {
 	var walls, cpus []time.Duration
 	for range 3 {
-		cmd := exec.CommandContext(ctx, b.program, args...)
+		cmd := exec.CommandContext(b.ctx, b.program, args...)
 		began := time.Now()
+		var err error
 		if output, err = cmd.CombinedOutput(); err != nil {
-			return 0, 0, nil, fmt.Errorf("starling %s: %w: %s", args[0], err, bytes.TrimSpace(output))
+			b.Fatalf("starling %s: %v: %s", args[0], err, bytes.TrimSpace(output))
 		}
 		walls = append(walls, time.Since(began))
 		cpus = append(cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	}
-	return percentile(walls, 0.5), percentile(cpus, 0.5), output, nil
+	return middle(walls), middle(cpus), output
 }
 
 // middleTest is the p50 of what the tests took, read from what `starling test -json`
@@ -150,20 +100,55 @@ func middleTest(output []byte) (time.Duration, error) {
 	if len(took) == 0 {
 		return 0, fmt.Errorf("starling test -json has named no test")
 	}
-	return percentile(took, 0.5), nil
+	return middle(took), nil
 }
 
-// writeTree writes files by path into a folder of the run, and returns it.
-func (b *bench) writeTree(name string, tree map[string]string) (string, error) {
-	root := filepath.Join(b.dir, name)
-	for path, text := range tree {
-		path = filepath.Join(root, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return "", err
-		}
+// dev times how long `starling dev` takes from a save to what it says, in a tree of
+// many modules, each with a chart and two hooks. The modules that are edited have ten
+// tests each, which run in their round.
+func (b *bench) dev() {
+	modules, edits := b.size(100, 5), b.size(5, 2)
+	tree := testedTree(modules)
+	for i := edits + 1; i < modules; i++ {
+		delete(tree, moduleName(i)+"/hooks/nodes_test.star")
 	}
-	return root, nil
+	root := b.writeTree("dev", tree)
+	cmd := exec.CommandContext(b.ctx, b.program, "dev", root)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	b.check(err)
+	b.check(cmd.Start())
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill() // it ends by no other way than this or Ctrl-C
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	await := func(changed int) {
+		for want := fmt.Sprintf("(%d of %d modules", changed, modules); lines.Scan(); {
+			if line := lines.Text(); strings.Contains(line, want) {
+				if !strings.Contains(line, "  ok, ") {
+					b.Fatalf("starling dev: %s", strings.TrimSpace(line))
+				}
+				return
+			}
+		}
+		b.Fatalf("starling dev has ended: %v", lines.Err())
+	}
+	await(modules)
+	var rounds []time.Duration
+	for i := range edits + 1 {
+		path := filepath.Join(root, moduleName(i), "hooks", "mirror.star")
+		text, err := os.ReadFile(path)
+		b.check(err)
+		began := time.Now()
+		b.check(os.WriteFile(path, append(text, "# saved\n"...), 0o644))
+		await(1)
+		if i > 0 { // the first one comes while the cluster is still being set up
+			rounds = append(rounds, time.Since(began))
+		}
+		b.pause(time.Second)
+	}
+	round := middle(rounds)
+	b.add(fmt.Sprintf("starling dev, a save to what it says, %d modules, p50 of %d", modules, edits),
+		seconds(round), verdict("< 1 s", round < time.Second))
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/starling-operator/starling/e2e/proxy"
 )
 
 // played are objects of one kind that a relay serves itself, in the place of the API server: as many as that
@@ -29,18 +32,19 @@ type played struct {
 // playedVersion is where versions begin, far above those of the API server.
 const playedVersion = 1_000_000_000
 
-// serves answers a request for the objects; false: it is for the API server.
-func (p *played) serves(w http.ResponseWriter, req *http.Request) bool {
-	if p == nil || req.Method != http.MethodGet || req.URL.Path != p.path {
-		return false
-	}
+// serves says that a request is for the objects.
+func (p *played) serves(req *http.Request) bool {
+	return req.Method == http.MethodGet && req.URL.Path == p.path
+}
+
+// serve answers a request for the objects.
+func (p *played) serve(w http.ResponseWriter, req *http.Request, _ http.Handler, _ *rand.Rand) {
 	w.Header().Set("Content-Type", "application/json")
-	if req.URL.Query().Get("watch") != "true" {
-		p.list(w)
-		return true
+	if proxy.Watches(req) {
+		p.stream(w, req)
+		return
 	}
-	p.stream(w, req)
-	return true
+	p.list(w)
 }
 
 // object is one of them. It is called with the mutex held.
@@ -48,7 +52,8 @@ func (p *played) object(i int) map[string]any {
 	name := fmt.Sprintf("%s-%d", p.name, i)
 	metadata := map[string]any{
 		"name": name, "uid": "played-" + name, "creationTimestamp": "2026-01-01T00:00:00Z",
-		"resourceVersion": fmt.Sprint(playedVersion + p.changed[i]), "labels": map[string]any{"bench": "played", "team": fmt.Sprintf("team-%d", i%100)},
+		"resourceVersion": fmt.Sprint(playedVersion + p.changed[i]),
+		"labels":          map[string]any{"bench": "played", "team": fmt.Sprintf("team-%d", i%100)},
 	}
 	out := map[string]any{"apiVersion": p.apiVersion, "kind": p.kind, "metadata": metadata}
 	if p.namespace == "" {
@@ -69,7 +74,8 @@ func (p *played) list(w http.ResponseWriter) {
 	version := playedVersion + p.version
 	p.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(map[string]any{ // whoever asked may have gone
-		"apiVersion": p.apiVersion, "kind": p.kind + "List", "metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items,
+		"apiVersion": p.apiVersion, "kind": p.kind + "List",
+		"metadata": map[string]any{"resourceVersion": fmt.Sprint(version)}, "items": items,
 	})
 }
 
@@ -82,7 +88,7 @@ func (p *played) stream(w http.ResponseWriter, req *http.Request) {
 	}
 	p.streams[changes] = true
 	var first strings.Builder
-	if req.URL.Query().Get("sendInitialEvents") == "true" {
+	if proxy.Streams(req) {
 		for i := range p.count {
 			first.Write(frame("ADDED", p.object(i)))
 		}

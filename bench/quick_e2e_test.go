@@ -4,17 +4,14 @@ package main
 
 import (
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 // The bare sides of a section are this program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		if side := bareSides()[os.Args[1]]; side != nil {
-			os.Exit(exitCode(side(os.Args[2:])))
-		}
+	if is, err := runBare(os.Args[1:]); is {
+		os.Exit(exitCode(err))
 	}
 	os.Exit(m.Run())
 }
@@ -48,9 +45,6 @@ func TestQuickFar(t *testing.T) {
 
 // measure runs sections, and wants these rows with numbers.
 func measure(t *testing.T, names string, want ...string) {
-	// Children end with the thread that has started them.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	t.Chdir("..")
 	chosen, err := choose(sections(), names)
 	if err != nil {

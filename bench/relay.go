@@ -1,95 +1,77 @@
 package main
 
 import (
-	"io"
-	stdlog "log"
-	"net"
+	"math/rand/v2"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/starling-operator/starling/e2e/proxy"
 )
 
 // relay stands between a Starling and the API server, and notes each request.
 type relay struct {
-	server     *http.Server
+	b          *bench
 	kubeconfig string
+	proxy      *proxy.Proxy
 
 	mu    sync.Mutex
-	plays *played  // what it serves itself; nil: nothing
 	asked []string // method and URL
 	last  time.Time
 }
 
-// startRelay starts a relay, which close ends.
-func (b *bench) startRelay() (*relay, error) {
-	config, err := adminConfig(b.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, err
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	certs := filepath.Join(b.dir, "relay.certs")
-	if _, err := makeCerts(certs); err != nil {
-		return nil, err
-	}
-	ca, err := os.ReadFile(filepath.Join(certs, "ca.crt"))
-	if err != nil {
-		return nil, err
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &relay{}
-	if r.kubeconfig, err = b.kubeconfigOf("relay", "https://"+ln.Addr().String(), ca); err != nil {
-		return nil, err
-	}
-	quiet := stdlog.New(io.Discard, "", 0)
-	r.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: quiet, Handler: r.noting(&httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) },
-	})}
-	go func() {
-		_ = r.server.ServeTLS(ln, filepath.Join(certs, "tls.crt"), filepath.Join(certs, "tls.key")) // close ends it
-	}()
-	return r, nil
+func (b *bench) startRelay() *relay {
+	r := &relay{b: b}
+	r.proxy, r.kubeconfig = proxy.New(b, b.kubeconfig, 0)
+	r.plays(nil)
+	return r
 }
 
-// noting notes requests before next serves them. The Lease is renewed all the time, for
-// no module.
-func (r *relay) noting(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		r.mu.Lock()
-		plays := r.plays
-		r.mu.Unlock()
-		if plays.serves(w, req) {
-			return
-		}
-		if !strings.Contains(req.URL.Path, "/leases/") {
-			r.mu.Lock()
-			r.asked, r.last = append(r.asked, req.Method+" "+req.URL.String()), time.Now()
-			r.mu.Unlock()
-		}
-		next.ServeHTTP(w, req)
+// plays has the relay serve objects itself; nil: none.
+func (r *relay) plays(p *played) {
+	// The Lease is renewed all the time, for no module.
+	noted := proxy.Fault{Name: "noted", On: proxy.But(nil, proxy.Leases), Strike: r.note}
+	if p == nil {
+		r.proxy.Inject(noted)
+		return
+	}
+	r.proxy.Inject(proxy.Fault{Name: "played", On: p.serves, Strike: p.serve}, noted)
+}
+
+func (r *relay) note(w http.ResponseWriter, req *http.Request, next http.Handler, _ *rand.Rand) {
+	r.mu.Lock()
+	r.asked, r.last = append(r.asked, req.Method+" "+req.URL.String()), time.Now()
+	r.mu.Unlock()
+	next.ServeHTTP(w, req)
+}
+
+// begin starts an instance that reaches the API server by the relay.
+func (r *relay) begin(name string, tree map[string]string) *starling {
+	defer r.b.through(r.kubeconfig)()
+	return r.b.start(instance{name: name, tree: tree})
+}
+
+// start does the same, and waits until the instance is ready and quiet.
+func (r *relay) start(name string, tree map[string]string) *starling {
+	s := r.begin(name, tree)
+	s.ready()
+	r.quiet(s)
+	return s
+}
+
+// quiet waits until a starling has neither asked the API server anything for a while nor
+// done anything with a release.
+func (r *relay) quiet(s *starling) {
+	before := -1
+	r.b.waitEvery(time.Second, s.name+" is quiet", func() bool {
+		now := s.counted(actionsMetric)
+		defer func() { before = now }()
+		return now == before && r.idle() >= time.Second
 	})
 }
 
-// idle is how long ago the last request came.
+// idle returns how long ago the last request came.
 func (r *relay) idle() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,29 +87,14 @@ func (r *relay) take() []string {
 	return asked
 }
 
-func (r *relay) close() error { return r.server.Close() }
-
-// kubeconfigOf writes a kubeconfig that leads to another address, which shows a certificate
-// of the authority ca; with nil that of the API server.
-func (b *bench) kubeconfigOf(name, server string, ca []byte) (string, error) {
-	config, err := clientcmd.LoadFromFile(b.kubeconfig)
-	if err != nil {
-		return "", err
+// addRest adds the requests of an instance that has nothing to do but watch.
+func (r *relay) addRest(what string) {
+	r.take()
+	lasts := r.b.lasts(60, 3)
+	r.b.pause(lasts)
+	asked := r.take()
+	for _, request := range asked {
+		r.b.say("at rest: %s", request)
 	}
-	for _, cluster := range config.Clusters {
-		cluster.Server = server
-		if ca != nil {
-			cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", ca
-		}
-	}
-	path := filepath.Join(b.dir, name+".kubeconfig")
-	return path, clientcmd.WriteToFile(*config, path)
-}
-
-// through has all that is started reach the API server by another kubeconfig, until the
-// function that it returns is called. The client of the bench keeps its way.
-func (b *bench) through(kubeconfig string) (back func()) {
-	before := b.kubeconfig
-	b.kubeconfig = kubeconfig
-	return func() { b.kubeconfig = before }
+	r.b.addExact(what+" at rest for "+wholeSeconds(lasts)+", requests but those for the Lease", len(asked), 0)
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -22,80 +20,40 @@ const (
 )
 
 // share asks one process, and then both, as many reviews.
-func (r *replicas) share(ctx context.Context, leads, stands *replica) error {
-	to, err := r.guardURL(ctx)
-	if err != nil {
-		return err
-	}
-	at, err := url.Parse(to.url)
-	if err != nil {
-		return err
-	}
-	body, err := podReview()
-	if err != nil {
-		return err
-	}
-	clients := make([]*http.Client, askers)
-	for i := range clients {
-		clients[i] = &http.Client{Timeout: patience, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: r.pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 1}}
-	}
-	ask := func(n int, each ...*replica) (took, used time.Duration, err error) {
-		var before, after time.Duration
-		for _, p := range []*replica{leads, stands} {
-			t, err := p.cpu()
-			if err != nil {
-				return 0, 0, err
-			}
-			before += t
-		}
-		began := time.Now()
-		err = parallel(ctx, askers, askers, func(i int) error {
-			_, err := askAll(ctx, clients[i:i+1], "https://"+each[i%len(each)].address+at.Path, body, n)
-			return err
-		})
-		took = time.Since(began)
-		for _, p := range []*replica{leads, stands} {
-			t, err := p.cpu()
-			if err != nil {
-				return 0, 0, err
-			}
-			after += t
-		}
-		return took, after - before, err
-	}
+func (r *replicas) share(leads, stands *replica) {
+	at, err := url.Parse(r.webhookURL())
+	r.check(err)
+	ask := newAsker(r.bench, r.pool)
 	var took, used [2]time.Duration
-	rounds, each := r.least(6, 2), r.least(100, 10)
+	rounds, each := r.size(6, 2), r.size(100, 10)
 	for round := range rounds + 1 {
-		for i, to := range [][]*replica{{leads}, {leads, stands}} {
-			t, u, err := ask(each, to...)
-			if err != nil {
-				return err
+		for i, to := range [][]string{{leads.address}, {leads.address, stands.address}} {
+			for n, address := range to {
+				to[n] = "https://" + address + at.Path
 			}
+			began := time.Now()
+			u := r.cpuOf(func() { ask.all(each, to...) }, processes(leads, stands)...)
 			if round > 0 { // the first one makes the connections
-				took[i], used[i] = took[i]+t, used[i]+u
+				took[i], used[i] = took[i]+time.Since(began), used[i]+u
 			}
 		}
 	}
 	reviews := rounds * each * askers
-	for i, what := range []string{"reviews of one process, per second", "… of two, on two addresses"} {
-		out := row{what: what, starling: perSecond(float64(reviews) / took[i].Seconds())}
-		if i == 1 {
-			out.ratio = times(took[0].Seconds() / took[1].Seconds())
-		}
-		r.table.add(out)
-	}
+	rate := func(took time.Duration) string { return perSecond(float64(reviews) / took.Seconds()) }
+	r.add("reviews of one process, per second", rate(took[0]), "")
+	r.addRow(row{
+		what: "… of two, on two addresses", starling: rate(took[1]), ratio: times(took[0].Seconds() / took[1].Seconds()),
+	})
 	one, two := used[0]/time.Duration(reviews), used[1]/time.Duration(reviews)
-	r.table.add(row{what: "… processor time of a review of two, beside one", starling: micros(two), bare: micros(one), ratio: times(float64(two) / float64(one))})
-	return nil
+	addBeside(r.bench, "… processor time of a review of two, beside one", micros, two, one, 0)
 }
 
 // rollouts replaces both processes again and again, as a Deployment does, while objects are created that are
 // reviewed, each of which must be let in.
-func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds int) (*replica, *replica, error) {
+func (r *replicas) rollouts(leads, stands *replica, rounds int) (*replica, *replica) {
 	old := []*replica{leads, stands}
 	r.balancer.Lead(leads.address, stands.address)
-	load, stop := context.WithCancel(ctx)
+	load, stop := context.WithCancel(r.ctx)
 	defer stop()
 	var failed []string
 	began, asked, ended := time.Now(), 0, make(chan struct{})
@@ -105,17 +63,10 @@ func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds 
 	}()
 	for n := range rounds {
 		for i, p := range old {
-			next, err := r.start(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
+			next := r.start()
 			r.balancer.Lead(next.address, old[1-i].address)
-			if err := pause(ctx, forgottenIn); err != nil {
-				return nil, nil, err
-			}
-			if err := p.stop(); err != nil {
-				return nil, nil, err
-			}
+			r.pause(forgottenIn)
+			p.stop()
 			old[i] = next
 		}
 		r.say("rollout %d of %d", n+1, rounds)
@@ -123,33 +74,24 @@ func (r *replicas) rollouts(ctx context.Context, leads, stands *replica, rounds 
 	lasted := time.Since(began)
 	stop()
 	<-ended
-	what := fmt.Sprintf("%d rollouts of two in %.0f s, %.0f reviews per second, reviews that failed", rounds, lasted.Seconds(), float64(asked)/lasted.Seconds())
-	r.table.add(row{what: what, starling: fmt.Sprint(len(failed)), aim: verdict("0", len(failed) == 0)})
+	r.addExact(fmt.Sprintf("%d rollouts of two in %s, %.0f reviews per second, reviews that failed",
+		rounds, wholeSeconds(lasted), float64(asked)/lasted.Seconds()), len(failed), 0)
 	if len(failed) > 0 {
 		r.say("the first failure: %s", failed[0])
 	}
 	// The one that was replaced last stands by, unless the other one came later to the Lease.
-	if !old[0].leads() {
+	if !strings.Contains(old[0].page("/metrics"), "starling_leader 1") {
 		old[0], old[1] = old[1], old[0]
 	}
-	return old[0], old[1], nil
-}
-
-// leads says whether the process leads, by its metrics.
-func (p *replica) leads() bool {
-	resp, err := http.Get("http://" + p.listen + "/metrics")
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	var text strings.Builder
-	_ = resp.Write(&text) // one that is cut says no
-	return strings.Contains(text.String(), "starling_leader 1")
+	return old[0], old[1]
 }
 
 // create creates objects until ctx ends, and says how many, and why some were not. Nothing is left of them.
 func (r *replicas) create(ctx context.Context) (asked int, failed []string) {
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "reviewed-", Labels: map[string]string{"bench": "reviewed", "team": "web"}}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "reviewed-", Labels: map[string]string{"bench": "reviewed", "team": "web"},
+	}}
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	var mu sync.Mutex
 	var under sync.WaitGroup
 	ticks := time.NewTicker(time.Second / reviewRate)
@@ -163,7 +105,7 @@ func (r *replicas) create(ctx context.Context) (asked int, failed []string) {
 		}
 		under.Go(func() {
 			// Not with ctx: each that was begun is waited for.
-			_, err := r.client.CoreV1().ConfigMaps(replicasNamespace).Create(context.WithoutCancel(ctx), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := r.configMaps(replicasNamespace).Create(context.WithoutCancel(ctx), cm, dry)
 			mu.Lock()
 			defer mu.Unlock()
 			if asked++; err != nil {
@@ -171,14 +113,4 @@ func (r *replicas) create(ctx context.Context) (asked int, failed []string) {
 			}
 		})
 	}
-}
-
-// objects makes many that a hook watches.
-func (r *replicas) objects(ctx context.Context, n int) error {
-	text := strings.Repeat("x", 1024)
-	return parallel(ctx, 20, n, func(i int) error {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("many-", i), Labels: map[string]string{"bench": "many"}}, Data: map[string]string{"text": text}}
-		_, err := r.client.CoreV1().ConfigMaps(replicasNamespace).Create(ctx, cm, metav1.CreateOptions{})
-		return err
-	})
 }

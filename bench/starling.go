@@ -1,50 +1,80 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
+	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
+)
+
+// Metrics that sections count.
+const (
+	runsMetric     = "starling_hook_runs_total"
+	requestsMetric = "starling_api_requests_total"
+	actionsMetric  = "starling_release_actions_total"
 )
 
 // starling is a `starling run` under measurement.
 type starling struct {
-	*process
-	b        *bench
-	name     string
-	stateDir string
-	listen   string
+	*cluster.Starling
+	b       *bench
+	name    string
+	address string
 }
 
-// startStarling starts an instance on a module tree, given as the content of its
-// files by path, with more flags, and waits for nothing but its address. Modules of several
-// instances have the same names, so only [thousand] keeps Module objects.
-func (b *bench) startStarling(ctx context.Context, name string, tree map[string]string, flags ...string) (*starling, error) {
-	return b.startProcess(ctx, name, name, tree, flags...)
+// instance says what is started.
+type instance struct {
+	name string
+	// folder is that of its modules, and of its state with another ending; the name when empty.
+	folder string
+	// tree is the content of its files by path; nil: those of an earlier start.
+	tree map[string]string
+	args []string
 }
 
-// startProcess starts one process of an instance, with its own folders.
-func (b *bench) startProcess(ctx context.Context, name, folder string, tree map[string]string, flags ...string) (*starling, error) {
-	modules, err := b.writeTree(folder, tree)
-	if err != nil {
-		return nil, err
+// start starts a process of an instance, and waits for nothing but its address. Modules of several instances have
+// the same names, so only [thousand] keeps Module objects.
+func (b *bench) start(i instance) *starling {
+	if i.folder == "" {
+		i.folder = i.name
 	}
-	s := &starling{b: b, name: name, stateDir: filepath.Join(b.dir, folder+".state")}
-	s.process, err = b.start(b.program, append([]string{"run", "--modules", modules, "--namespace", operatorNamespace, "--name", name,
-		"--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.stateDir,
-		fmt.Sprintf("--module-objects=%t", name == thousand)}, flags...)...)
-	if err != nil {
-		return nil, err
-	}
-	return s, wait(ctx, func() bool { s.listen = listenAddress(s.output.String()); return s.listen != "" })
+	s := &starling{b: b, name: i.name}
+	s.Starling = b.cluster.Starling(b, cluster.Options{
+		Modules: b.writeTree(i.folder, i.tree), Namespace: operatorNamespace, Name: i.name, Kubeconfig: b.kubeconfig,
+		StateDir: filepath.Join(b.dir, i.folder+".state"), Args: i.args, Program: b.program,
+		ModuleObjects: i.name == thousand,
+	})
+	s.Process().Watch(b.broken)
+	b.Cleanup(s.stop)
+	b.wait("the address of starling", func() bool {
+		s.address = listenAddress(s.Output())
+		return s.address != ""
+	})
+	return s
+}
+
+// startReady starts an instance, and waits until every module has once been released.
+func (b *bench) startReady(name string, tree map[string]string, args ...string) *starling {
+	s := b.start(instance{name: name, tree: tree, args: args})
+	s.ready()
+	return s
+}
+
+func (s *starling) stop() { s.b.stop(s.Process()) }
+
+// through has all that is started reach the API server by another kubeconfig, until the
+// function that it returns is called. The client of the bench keeps its way.
+func (b *bench) through(kubeconfig string) (back func()) {
+	before := b.kubeconfig
+	b.kubeconfig = kubeconfig
+	return func() { b.kubeconfig = before }
 }
 
 // listenAddress finds the address in the first line of the log.
@@ -58,67 +88,109 @@ func listenAddress(log string) string {
 	return ""
 }
 
-// ready waits until every module has once been released.
-func (s *starling) ready(ctx context.Context) error {
-	return wait(ctx, func() bool {
-		resp, err := http.Get("http://" + s.listen + "/readyz/modules")
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
+// page reads a page of the process; "" when it does not answer with 200.
+func (s *starling) page(path string) string {
+	resp, err := http.Get("http://" + s.address + path)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(text)
 }
 
-// status asks the instance through its socket, as people do.
-func (s *starling) status(ctx context.Context, what string, into any) error {
-	cmd := exec.CommandContext(ctx, s.b.program, "get", what, "-o", "json",
-		"--namespace", operatorNamespace, "--name", s.name, "--state-dir", s.stateDir)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("starling get %s: %w: %s", what, err, strings.TrimSpace(stderr.String()))
-	}
-	return json.Unmarshal(out, into)
+// ready waits until every module has once been released.
+func (s *starling) ready() {
+	s.b.wait("the modules of "+s.name+" are ready", func() bool { return s.page("/readyz/modules") != "" })
+}
+
+// asks reads `starling get what`, as people do.
+func asks[T any](s *starling, what string) (answer T) {
+	out, err := s.Get(s.b.ctx, what)
+	s.b.check(err)
+	s.b.check(json.Unmarshal(out, &answer))
+	return answer
 }
 
 // holds waits until the snapshots of all hooks hold n objects together.
-func (s *starling) holds(ctx context.Context, n int) error {
-	for {
-		var hooks []status.Hook
-		if err := s.status(ctx, "hooks", &hooks); err != nil {
-			return err
-		}
+func (s *starling) holds(n int) {
+	s.b.waitEvery(time.Second/2, "the snapshots hold all objects", func() bool {
 		have := 0
-		for _, h := range hooks {
+		for _, h := range asks[[]status.Hook](s, "hooks") {
 			for _, size := range h.Snapshots {
 				have += size
 			}
 		}
-		if have == n {
-			return nil
-		}
-		// Not often: each question is a process.
-		if err := pause(ctx, time.Second/2); err != nil {
-			return err
-		}
-	}
+		return have == n
+	})
 }
 
-// startLoop starts a bare loop that serves a side, and waits until it watches.
-func (b *bench) startLoop(ctx context.Context, side string) (*process, error) {
+// runs returns how many runs all hooks had so far.
+func (s *starling) runs() int { return s.counted(runsMetric) }
+
+// ran waits until hooks have had so many runs. The processor time of the process holds the answers.
+func (s *starling) ran(n int, every time.Duration) {
+	s.b.waitEvery(every, "all runs", func() bool { return s.runs() >= n })
+}
+
+// rests waits until no run has come for two seconds: what a first pass has made has events, too.
+func (s *starling) rests() {
+	s.b.waitSteady("the hooks rest", func() { s.b.pause(2 * time.Second) }, s.runs)
+}
+
+// counted returns the sum of a metric's series.
+func (s *starling) counted(metric string) int {
+	text := s.page("/metrics")
+	if text == "" {
+		s.b.Fatalf("%s does not answer at /metrics", s.name)
+	}
+	return sumOf(text, metric)
+}
+
+// costs returns by how much metrics grow while do works.
+func (s *starling) costs(do func(), metrics ...string) []int {
+	costs := make([]int, len(metrics))
+	for i, metric := range metrics {
+		costs[i] = -s.counted(metric)
+	}
+	do()
+	for i, metric := range metrics {
+		costs[i] += s.counted(metric)
+	}
+	return costs
+}
+
+// sumOf adds up all series of a metric.
+func sumOf(metrics, name string) int {
+	sum := 0.0
+	for line := range strings.Lines(metrics) {
+		if rest, ok := strings.CutPrefix(line, name+"{"); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, '}')+1:]), 64)
+			if err == nil {
+				sum += v
+			}
+		}
+	}
+	return int(sum)
+}
+
+// startBare starts a bare side, which is this program.
+func (b *bench) startBare(side string, args ...string) *cluster.Process {
 	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{loopCommand, "-kubeconfig", b.kubeconfig, "-side", side}
-	if side == sideApply {
-		args = append(args, "-apply")
-	}
-	p, err := b.start(self, args...)
-	if err != nil {
-		return nil, err
-	}
-	return p, wait(ctx, func() bool { return p.output.String() != "" })
+	b.check(err)
+	p, err := cluster.StartProcess(nil, self, append([]string{side, "-kubeconfig", b.kubeconfig}, args...)...)
+	b.check(err)
+	b.Cleanup(func() { b.stop(p) })
+	p.Watch(b.broken)
+	return p
+}
+
+// startBareReady waits for the line that the bare side prints when it watches, and returns that too.
+func (b *bench) startBareReady(side string, args ...string) (*cluster.Process, string) {
+	p := b.startBare(side, args...)
+	b.wait(side+" watches", func() bool { return strings.HasSuffix(p.Output(), "\n") })
+	return p, strings.TrimSpace(p.Output())
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/starling-operator/starling/modules/status"
@@ -32,12 +30,10 @@ func (m many) tree() map[string]string {
 		if name == m.reader() {
 			value = `{{ .Values.global.` + stampKey + ` | default "0" }}`
 		}
-		tree[name+"/module.star"] = fmt.Sprintf("module(enabled = True, namespace = %q, %s)\n", m.namespace(), mirrorGrants)
-		tree[name+"/hooks/mirror.star"] = mirrorHook(m.side(i))
-		tree[name+"/chart/Chart.yaml"] = "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"
-		tree[name+"/chart/values.yaml"] = "color: blue\n"
-		tree[name+"/chart/templates/configmap.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n" +
-			"data:\n  " + stampKey + ": " + `"` + value + `"` + "\n"
+		tree[name+"/module.star"] = moduleWith(inNamespace(m.namespace()), mayApply(mirrorNamespace))
+		tree[name+"/hooks/mirror.star"] = text("mirror.star", "SIDE", m.side(i))
+		addChart(tree, name, smallChart(name, "color: blue\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  "+stampKey+`: "`+value+"\"\n"))
 	}
 	return tree
 }
@@ -47,192 +43,96 @@ const thousand = "thousand"
 
 // thousand installs the modules of the sections thousand and global, once. They stay: the
 // control plane ends after these sections, and to delete them takes minutes.
-func (b *bench) thousand(ctx context.Context) (many, error) {
-	m := many{thousand, 1000}
-	if b.quick {
-		m.modules = 30
-	}
+func (b *bench) thousand() many {
+	m := many{thousand, b.size(1000, 30)}
 	if b.installed {
-		return m, nil
+		return m
 	}
-	if err := b.makeNamespaces(ctx, m.namespace()); err != nil {
-		return m, err
-	}
-	first, err := b.converge(ctx, m.name, m.modules, m.tree())
-	if err != nil {
-		return m, err
-	}
+	b.check(b.createNamespace(m.namespace()))
+	first := b.converge(m.name, m.modules, m.tree())
 	b.installed = true
-	b.table.add(row{
-		what:     fmt.Sprintf("%d modules of one object and one watch, first install", m.modules),
-		starling: seconds(first.sinceStart),
-	})
-	b.say("%d modules, first install: %s, resident %s", m.modules, seconds(first.sinceStart), mebibytes(first.memory.now))
-	return m, b.waitObjects(ctx, m)
+	b.add(fmt.Sprintf("%d modules of one object and one watch, first install", m.modules), seconds(first.sinceStart), "")
+	b.say("%d modules, first install: %s, resident %s", m.modules, seconds(first.sinceStart), mebibytes(first.memory.Now))
+	b.waitObjects(m)
+	return m
 }
 
 // waitObjects lets the instance make its Module objects, so that later starts meet them.
-func (b *bench) waitObjects(ctx context.Context, m many) error {
-	s, err := b.startStarling(ctx, m.name, nil)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	for missing := m.modules; missing > 0; {
-		if err := pause(ctx, time.Second); err != nil {
-			return err
-		}
+func (b *bench) waitObjects(m many) {
+	s, began := b.start(instance{name: m.name}), time.Now()
+	b.waitEvery(time.Second, "each module has its Module object", func() bool {
 		var list struct {
 			Items []struct {
 				Status struct{ State status.ModuleState }
 			}
 		}
-		data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis/starling.dev/v1alpha1/modules").DoRaw(ctx)
+		data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis/starling.dev/v1alpha1/modules").DoRaw(b.ctx)
 		if err != nil {
-			continue // the definition may not be served yet
+			return false // the definition may not be served yet
 		}
-		if err := json.Unmarshal(data, &list); err != nil {
-			return err
-		}
-		missing = m.modules
+		b.check(json.Unmarshal(data, &list))
+		ready := 0
 		for _, o := range list.Items {
 			if o.Status.State == status.ModuleReady {
-				missing--
+				ready++
 			}
 		}
-	}
+		return ready == m.modules
+	})
 	b.say("%d modules: each has its Module object after %s", m.modules, seconds(time.Since(began)))
-	return s.stop()
+	s.stop()
 }
 
-// measureThousand looks at what grows with the number of modules: the start, memory, the
+// manyModules looks at what grows with the number of modules: the start, memory, the
 // processor at rest, and the way of one event.
-func measureThousand(ctx context.Context, b *bench) error {
-	m, err := b.thousand(ctx)
-	if err != nil {
-		return err
-	}
-	if err := b.addStarts(ctx, m); err != nil {
-		return err
-	}
+func (b *bench) manyModules() {
+	m := b.thousand()
+	b.addStarts(m)
 	one, ten := many{"one", 1}, many{"ten", 10}
-	if err := b.makeNamespaces(ctx, one.namespace(), ten.namespace(), sourceNamespace, mirrorNamespace); err != nil {
-		return err
+	b.namespaces(one.namespace(), ten.namespace(), sourceNamespace, mirrorNamespace)
+	all := b.startReady(m.name, m.tree())
+	single := b.startReady(one.name, one.tree())
+	b.startReady(ten.name, ten.tree())
+	if !b.needsLinux("… at rest") {
+		b.addMemory(all, "… resident memory", 130)
+		b.addMemory(single, "… resident memory with one module", 45)
+		part, took := b.partAtRest(b.lasts(60, 2), all, single)
+		b.addRow(row{
+			what:     fmt.Sprintf("… processor at rest in %s, beside one module", wholeSeconds(took)),
+			starling: percent(part[0]), bare: percent(part[1]), aim: verdict("≤ 0.3 %", part[0] <= 0.003),
+		})
+		b.say("%d modules at rest: %s, one: %s", m.modules, percent(part[0]), percent(part[1]))
 	}
-	running := map[string]*starling{}
-	for _, x := range []many{m, one, ten} {
-		s, err := b.startStarling(ctx, x.name, x.tree())
-		if err != nil {
-			return err
-		}
-		if err := s.ready(ctx); err != nil {
-			return err
-		}
-		running[x.name] = s
-	}
-	if err := b.addAtRest(ctx, running, m, one); err != nil {
-		return err
-	}
-	if err := b.addEventsAmong(ctx, m, ten); err != nil {
-		return err
-	}
-	for _, s := range running {
-		if err := s.stop(); err != nil {
-			return err
-		}
-	}
-	return b.removeNamespaces(ctx, one.namespace(), ten.namespace(), sourceNamespace, mirrorNamespace)
+	b.addEventsAmong(m, ten)
 }
 
 // addStarts times starts in which no module has changed.
-func (b *bench) addStarts(ctx context.Context, m many) error {
-	starts := 3
-	if b.quick {
-		starts = 1
-	}
+func (b *bench) addStarts(m many) {
 	var lease, process []time.Duration
-	for range starts {
-		c, err := b.converge(ctx, m.name, m.modules, nil)
-		if err != nil {
-			return err
-		}
+	for range b.size(3, 1) {
+		c := b.converge(m.name, m.modules, nil)
 		lease, process = append(lease, c.sinceLease), append(process, c.sinceStart)
-		b.say("%d modules, unchanged: %s from the lease, %s from the start of the process", m.modules, seconds(c.sinceLease), seconds(c.sinceStart))
+		b.say("%d modules, unchanged: %s from the lease, %s from the start of the process",
+			m.modules, seconds(c.sinceLease), seconds(c.sinceStart))
 	}
-	took := percentile(lease, 0.5)
-	b.table.add(row{
-		what:     fmt.Sprintf("%d modules of one object and one watch, unchanged, from the lease, p50 of %d", m.modules, starts),
-		starling: seconds(took), aim: verdict("≤ 1.5 s", took <= 1500*time.Millisecond),
-	})
-	b.table.add(row{what: "… from the start of the process", starling: seconds(percentile(process, 0.5))})
-	return nil
-}
-
-// addAtRest reads the memory of instances that have nothing to do, and the processor time
-// that they take.
-func (b *bench) addAtRest(ctx context.Context, running map[string]*starling, m, one many) error {
-	if runtime.GOOS != "linux" {
-		b.table.add(row{what: "… at rest", starling: "read on Linux only"})
-		return nil
-	}
-	if err := b.addMemory(ctx, running[m.name], "… resident memory", 130); err != nil {
-		return err
-	}
-	if err := b.addMemory(ctx, running[one.name], "… resident memory with one module", 45); err != nil {
-		return err
-	}
-	lasts := time.Minute
-	if b.quick {
-		lasts = 2 * time.Second
-	}
-	part, took, err := atRest(ctx, map[string]*starling{m.name: running[m.name], one.name: running[one.name]}, lasts)
-	if err != nil {
-		return err
-	}
-	b.table.add(row{
-		what:     fmt.Sprintf("… processor at rest in %.0f s, beside one module", took.Seconds()),
-		starling: percent(part[m.name]), bare: percent(part[one.name]), aim: verdict("≤ 0.3 %", part[m.name] <= 0.003),
-	})
-	b.say("%d modules at rest: %s, one: %s", m.modules, percent(part[m.name]), percent(part[one.name]))
-	return nil
+	took := middle(lease)
+	what := "%d modules of one object and one watch, unchanged, from the lease, p50 of %d"
+	b.add(fmt.Sprintf(what, m.modules, len(lease)), seconds(took), verdict("≤ 1.5 s", took <= 1500*time.Millisecond))
+	b.add("… from the start of the process", seconds(middle(process)), "")
 }
 
 // addEventsAmong times one event after the other, each of the next module, in turn with an
 // instance of few modules.
-func (b *bench) addEventsAmong(ctx context.Context, m, few many) error {
-	n := 300
-	if b.quick {
-		n = 20
-	}
-	x := &mirrors{b: b, client: b.client}
-	var err error
-	if x.witness, err = b.observe(ctx, mirrorNamespace); err != nil {
-		return err
-	}
-	defer x.stop()
+func (b *bench) addEventsAmong(m, few many) {
 	const warm = 20
-	took := map[string][]time.Duration{}
-	for i := range warm + n {
+	x, took := mirrors{b.observe(mirrorNamespace)}, map[string][]time.Duration{}
+	for i := range warm + b.size(300, 20) {
 		for _, side := range []many{m, few} {
-			d, err := x.one(ctx, side.side(i+1), fmt.Sprintf("event-%d", i))
-			if err != nil {
-				return err
-			}
+			d := x.one(side.side(i+1), fmt.Sprintf("event-%d", i))
 			if i >= warm {
 				took[side.name] = append(took[side.name], d)
 			}
 		}
 	}
-	for _, at := range parts() {
-		all, some := percentile(took[m.name], at.part), percentile(took[few.name], at.part)
-		r := row{
-			what:     fmt.Sprintf("… one event, %s of %d, beside %d modules", at.name, n, few.modules),
-			starling: millis(all), bare: millis(some), ratio: times(float64(all) / float64(some)),
-		}
-		if at.part == 0.5 {
-			r.aim = verdict("≤ 1.1×", float64(all) <= 1.1*float64(some))
-		}
-		b.table.add(r)
-	}
-	return nil
+	b.addParts(fmt.Sprintf("… one event, %%s, beside %d modules", few.modules), took[m.name], took[few.name], 1.1, 0)
 }

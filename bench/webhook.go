@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	stdlog "log"
 	"net"
 	"net/http"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -20,22 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhookCommand as the first argument makes this program a validating webhook as one
-// writes it in Go with the standard library.
-const webhookCommand = "bare-webhook"
-
 // teamLabel is what Pods must have.
 const teamLabel = "team"
 
-// webhook answers reviews of Pods over TLS, and prints its address.
-func webhook(args []string) error {
-	flags := flag.NewFlagSet(webhookCommand, flag.ContinueOnError)
-	certs := flags.String("certs", "", "")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+// webhook answers reviews of Pods over TLS, as one writes it in Go with the standard library, and prints its address.
+func (s *bare) webhook() error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -45,11 +30,11 @@ func webhook(args []string) error {
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	go func() {
-		<-ctx.Done()
+		<-s.ctx.Done()
 		_ = server.Close()
 	}()
 	fmt.Println(ln.Addr())
-	err = server.ServeTLS(ln, filepath.Join(*certs, "tls.crt"), filepath.Join(*certs, "tls.key"))
+	err = server.ServeTLS(ln, filepath.Join(s.certs, "tls.crt"), filepath.Join(s.certs, "tls.key"))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -72,11 +57,11 @@ func review(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no Pod", http.StatusBadRequest)
 		return
 	}
-	out := admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: true}}
+	answered := &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: true}
 	if why := refused(&pod); why != "" {
-		out.Response.Allowed, out.Response.Result = false, &metav1.Status{Message: why}
+		answered.Allowed, answered.Result = false, &metav1.Status{Message: why}
 	}
-	answer, err := json.Marshal(out)
+	answer, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: answered})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

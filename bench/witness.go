@@ -18,9 +18,9 @@ const stampKey = "stamp"
 // stamped is what a witness calls a ConfigMap with a stamp.
 func stamped(name, stamp string) string { return name + "=" + stamp }
 
-// witness notes when it first saw objects of a namespace: ConfigMaps by their names, and
-// with the stamp that they have; releases by their revisions.
+// witness notes when it first saw objects of a namespace, by the names that it gives them.
 type witness struct {
+	b    *bench
 	stop context.CancelFunc // the watch
 
 	mu   sync.Mutex
@@ -28,69 +28,44 @@ type witness struct {
 	news chan struct{} // something was seen
 }
 
-// observe watches the ConfigMaps of a namespace, from now until ctx ends.
-func (b *bench) observe(ctx context.Context, namespace string) (*witness, error) {
-	api := b.client.CoreV1().ConfigMaps(namespace)
-	list, err := api.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	return b.follow(ctx, "ConfigMaps in "+namespace, func(ctx context.Context) (watch.Interface, error) {
-		return api.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	}, func(obj kruntime.Object) []string {
-		if cm, ok := obj.(*corev1.ConfigMap); ok {
-			return []string{cm.Name, stamped(cm.Name, cm.Data[stampKey])}
-		}
-		return nil
+// watched is what a witness needs of a client for one kind.
+type watched[L metav1.ListInterface] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// observe watches the ConfigMaps of a namespace, from now on. They are seen by their names, and with the stamp
+// that they have.
+func (b *bench) observe(namespace string) *witness {
+	return observe(b, b.configMaps(namespace), "", func(cm *corev1.ConfigMap) []string {
+		return []string{cm.Name, stamped(cm.Name, cm.Data[stampKey])}
 	})
 }
 
-// observeReleases watches the releases in a namespace: each revision that is deployed is
-// seen by the name of its Secret.
-func (b *bench) observeReleases(ctx context.Context, namespace string) (*witness, error) {
-	api := b.client.CoreV1().Secrets(namespace)
-	list, err := api.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	return b.follow(ctx, "releases in "+namespace, func(ctx context.Context) (watch.Interface, error) {
-		return api.Watch(ctx, metav1.ListOptions{LabelSelector: "owner=helm", ResourceVersion: list.ResourceVersion})
-	}, func(obj kruntime.Object) []string {
-		if s, ok := obj.(*corev1.Secret); ok && s.Labels["status"] == "deployed" {
-			return []string{s.Name}
-		}
-		return nil
-	})
-}
-
-// revision is the name of the Secret of a release's revision.
-func revision(release string, n int) string {
-	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, n)
-}
-
-// follow notes the names of the objects that a watch brings. A watch that the server
+// observe notes the names of the objects that a watch brings. A watch that the server
 // ends, as it does with clients that do not keep up, ends the run: an object that was not
 // seen in time cannot be measured.
-func (b *bench) follow(ctx context.Context, what string, begin func(context.Context) (watch.Interface, error), names func(kruntime.Object) []string) (*witness, error) {
-	w := &witness{seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
-	watching, stop := context.WithCancel(ctx)
-	w.stop = stop
-	stream, err := begin(watching)
-	if err != nil {
-		stop()
-		return nil, err
-	}
+func observe[T kruntime.Object, L metav1.ListInterface](
+	b *bench, api watched[L], labels string, names func(T) []string,
+) *witness {
+	ctx, stop := context.WithCancel(b.ctx)
+	b.Cleanup(stop)
+	list, err := api.List(ctx, metav1.ListOptions{Limit: 1})
+	b.check(err)
+	stream, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: labels, ResourceVersion: list.GetResourceVersion()})
+	b.check(err)
+	w := &witness{b: b, stop: stop, seen: map[string]time.Time{}, news: make(chan struct{}, 1)}
 	go func() {
 		for event := range stream.ResultChan() {
-			if event.Type != watch.Deleted {
-				w.saw(names(event.Object), time.Now())
+			if obj, ok := event.Object.(T); ok && event.Type != watch.Deleted {
+				w.saw(names(obj), time.Now())
 			}
 		}
-		if watching.Err() == nil {
-			b.broken(fmt.Errorf("the watch on the %s has ended", what))
+		if ctx.Err() == nil {
+			b.broken(fmt.Errorf("a watch of the bench on %T has ended", *new(T)))
 		}
 	}()
-	return w, nil
+	return w
 }
 
 func (w *witness) saw(names []string, now time.Time) {
@@ -107,53 +82,51 @@ func (w *witness) saw(names []string, now time.Time) {
 	}
 }
 
-// count is how many names were seen so far.
+// count returns how many names were seen so far.
 func (w *witness) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
-// all waits until every name was seen and returns when the last one was.
-func (w *witness) all(ctx context.Context, names []string) (time.Time, error) {
-	var last time.Time
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		w.mu.Lock()
-		for len(names) > 0 {
-			at, ok := w.seen[names[0]]
-			if !ok {
-				break
-			}
-			if at.After(last) {
-				last = at
-			}
-			names = names[1:]
-		}
-		w.mu.Unlock()
-		if len(names) == 0 {
-			return last, nil
-		}
-		select {
-		case <-w.news:
-		case <-late.C:
-			return last, fmt.Errorf("%s and %d more were not seen within %s", names[0], len(names)-1, patience)
-		case <-ctx.Done():
-			return last, ctx.Err()
-		}
-	}
-}
-
-// first returns when the first of the names was seen.
-func (w *witness) first(names []string) time.Time {
+// at returns when a name was first seen; zero: not yet.
+func (w *witness) at(name string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var first time.Time
-	for _, name := range names {
-		if at, ok := w.seen[name]; ok && (first.IsZero() || at.Before(first)) {
+	return w.seen[name]
+}
+
+// all waits until every name was seen and returns when the first and the last one was.
+func (w *witness) all(names ...string) (first, last time.Time) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for len(names) > 0 {
+		at := w.at(names[0])
+		if at.IsZero() {
+			select {
+			case <-w.news:
+			case <-late.C:
+				w.b.Fatalf("%s and %d more were not seen within %s", names[0], len(names)-1, patience)
+			case <-w.b.ctx.Done():
+				w.b.Fatal(w.b.ctx.Err())
+			}
+			continue
+		}
+		if first.IsZero() || at.Before(first) {
 			first = at
 		}
+		if at.After(last) {
+			last = at
+		}
+		names = names[1:]
 	}
-	return first
+	return first, last
+}
+
+// after has somebody do something, and returns how long it took from then until all names were seen.
+func (w *witness) after(do func() error, names ...string) time.Duration {
+	began := time.Now()
+	w.b.check(do())
+	_, last := w.all(names...)
+	return last.Sub(began)
 }

@@ -44,7 +44,7 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
-	process *process
+	process *Process
 	dir     string
 }
 
@@ -82,7 +82,7 @@ func Start() (*Cluster, error) {
 	c := &Cluster{dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")}
 	if err := c.start(program); err != nil {
 		if c.process != nil {
-			c.process.signal(syscall.SIGKILL)
+			c.process.Signal(syscall.SIGKILL)
 			<-c.process.done
 		}
 		return nil, errors.Join(fmt.Errorf("start the control plane: %w", err), os.RemoveAll(dir))
@@ -91,7 +91,7 @@ func Start() (*Cluster, error) {
 }
 
 func (c *Cluster) start(program string, args ...string) (err error) {
-	c.process, err = startProcess(nil, program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
+	c.process, err = StartProcess(nil, program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *Cluster) start(program string, args ...string) (err error) {
 		return err
 	}
 	if err := poll(startTimeout, ready, c.process.done); err != nil {
-		return fmt.Errorf("%s is not ready: %s", program, c.process.output.String())
+		return fmt.Errorf("%s is not ready: %s", program, c.process.Output())
 	}
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (c *Cluster) WebhookClientCA() string {
 // same data. No other test may use it meanwhile.
 func (c *Cluster) Restart(t testing.TB) {
 	t.Helper()
-	if code, err := c.process.stop(); err != nil || code != 0 {
-		t.Fatalf("devcluster ended with exit code %d, %v: %s", code, err, c.process.output.String())
+	if code, err := c.process.Stop(); err != nil || code != 0 {
+		t.Fatalf("devcluster ended with exit code %d, %v: %s", code, err, c.process.Output())
 	}
 	c.again(t)
 }
@@ -136,7 +136,7 @@ func (c *Cluster) Restart(t testing.TB) {
 // Crash kills the control plane, etcd with it, and starts it again as [Cluster.Restart] does.
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
-	c.process.signal(syscall.SIGKILL)
+	c.process.Signal(syscall.SIGKILL)
 	<-c.process.done
 	c.again(t)
 }
@@ -155,23 +155,26 @@ func (c *Cluster) again(t testing.TB) {
 // that it is gone, unless the API server remembers it.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()
-	said := func() int { return strings.Count(c.process.output.String(), "compacted: ") }
+	said := func() int { return strings.Count(c.process.Output(), "compacted: ") }
 	before := said()
-	c.process.signal(syscall.SIGUSR1)
+	c.process.Signal(syscall.SIGUSR1)
 	Eventually(t, settleTimeout, "etcd is compacted", func() error {
 		if said() == before {
-			return fmt.Errorf("devcluster printed %q", c.process.output.String())
+			return fmt.Errorf("devcluster printed %q", c.process.Output())
 		}
 		return nil
 	})
 }
 
+// Process returns the process of the control plane.
+func (c *Cluster) Process() *Process { return c.process }
+
 // Stop stops the control plane and removes its data. An error says that it did not
 // stop well.
 func (c *Cluster) Stop() error {
-	code, err := c.process.stop()
+	code, err := c.process.Stop()
 	if err == nil && code != 0 {
-		err = fmt.Errorf("devcluster ended with exit code %d: %s", code, c.process.output.String())
+		err = fmt.Errorf("devcluster ended with exit code %d: %s", code, c.process.Output())
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
 }

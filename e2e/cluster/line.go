@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -15,6 +16,8 @@ import (
 type Line struct {
 	listener net.Listener
 	server   string
+	// half is how long bytes take in one direction.
+	half time.Duration
 
 	mu      sync.Mutex
 	moved   *sync.Cond // down or stalled is another
@@ -38,6 +41,12 @@ const (
 // kubeconfig file that goes by it. It is cut when the test ends.
 func NewLine(t testing.TB, kubeconfig string) (*Line, string) {
 	t.Helper()
+	return NewLongLine(t, kubeconfig, 0)
+}
+
+// NewLongLine makes a line on which a request and its answer take delay longer.
+func NewLongLine(t testing.TB, kubeconfig string, delay time.Duration) (*Line, string) {
+	t.Helper()
 	k, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +55,7 @@ func NewLine(t testing.TB, kubeconfig string) (*Line, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Line{listener: listener, open: map[net.Conn]bool{}, stalled: map[Way]bool{}, frozen: map[net.Conn]bool{}}
+	l := &Line{listener: listener, half: delay / 2, open: map[net.Conn]bool{}, stalled: map[Way]bool{}, frozen: map[net.Conn]bool{}}
 	l.moved = sync.NewCond(&l.mu)
 	t.Cleanup(func() { l.Cut(); _ = listener.Close() })
 	for _, c := range k.Clusters {
@@ -102,18 +111,50 @@ func (l *Line) carry(conn net.Conn) {
 
 // copy copies until one side is closed.
 func (l *Line) copy(to io.Writer, from io.Reader, way Way, conn net.Conn) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 && l.passes(way, conn) {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
+	ended := make(chan struct{})
+	defer close(ended)
+	for p := range l.read(from, ended) {
+		time.Sleep(time.Until(p.due))
+		if !l.passes(way, conn) {
+			continue
 		}
-		if err != nil {
+		if _, err := to.Write(p.data); err != nil {
 			return
 		}
 	}
+}
+
+// piece holds the bytes that came at one time.
+type piece struct {
+	due  time.Time
+	data []byte
+}
+
+// read reads until its side is closed, or ended is. On a long line it goes on while pieces are under way.
+func (l *Line) read(from io.Reader, ended <-chan struct{}) <-chan piece {
+	underWay := 0
+	if l.half > 0 {
+		underWay = 1024
+	}
+	pieces := make(chan piece, underWay)
+	go func() {
+		defer close(pieces)
+		for {
+			buf := make([]byte, 32<<10)
+			n, err := from.Read(buf)
+			if n > 0 {
+				select {
+				case pieces <- piece{time.Now().Add(l.half), buf[:n]}:
+				case <-ended:
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return pieces
 }
 
 // passes waits while the line is stalled, or the connection frozen. It returns false for bytes that wait as the line is cut.

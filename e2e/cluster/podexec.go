@@ -51,7 +51,7 @@ func (p *Pods) exec(w http.ResponseWriter, r *http.Request) {
 	cmd.Stdout, cmd.Stderr = channel{s, remotecommand.StreamStdOut}, channel{s, remotecommand.StreamStdErr}
 	stdin, err := cmd.StdinPipe()
 	if err == nil {
-		dieWithParent(cmd)
+		DieWithParent(cmd)
 		err = cmd.Start()
 	}
 	if err != nil {

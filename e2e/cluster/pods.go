@@ -57,7 +57,7 @@ type Pods struct {
 // fails the test. End all pods before the test ends.
 func (c *Cluster) Pods(t testing.TB, o PodsOptions) *Pods {
 	t.Helper()
-	program, err := find("STARLING_BIN", "starling")
+	program, err := Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (c *Cluster) Pods(t testing.TB, o PodsOptions) *Pods {
 		}
 		for _, r := range p.pods {
 			if t.Failed() {
-				t.Logf("pod %s printed:\n%s", r.name, r.process.output.String())
+				t.Logf("pod %s printed:\n%s", r.name, r.process.Output())
 			}
 		}
 	})
@@ -186,7 +186,7 @@ type pod struct {
 	uid                 types.UID
 	asked               bool               // by the API server
 	folders             map[string]string  // of its volumes, by their paths in it
-	process             *process           // nil: it is played
+	process             *Process           // nil: it is played
 	end                 chan time.Duration // its grace, once
 }
 
@@ -194,7 +194,7 @@ type pod struct {
 func (r *pod) begin(ctx context.Context, spec *corev1.Pod) error {
 	container := &spec.Spec.Containers[0]
 	if !strings.HasPrefix(path.Base(container.Image), "starling:") {
-		r.process = &process{done: make(chan struct{})}
+		r.process = &Process{done: make(chan struct{})}
 		r.p.busy.Go(func() { r.tend(container, func() bool { return true }) })
 		return nil
 	}
@@ -227,7 +227,7 @@ func (r *pod) begin(ctx context.Context, spec *corev1.Pod) error {
 			env = append(env, e.Name+"="+r.namespace)
 		}
 	}
-	if r.process, err = startProcess(env, r.p.program, args...); err != nil {
+	if r.process, err = StartProcess(env, r.p.program, args...); err != nil {
 		return err
 	}
 	probe := container.ReadinessProbe.HTTPGet
@@ -322,14 +322,14 @@ func (r *pod) tend(container *corev1.Container, ready func() bool) {
 		select {
 		case <-ticks.C:
 		case <-r.process.done:
-			r.p.t.Errorf("pod %s has ended by itself:\n%s", r.name, r.process.output.String())
+			r.p.t.Errorf("pod %s has ended by itself:\n%s", r.name, r.process.Output())
 			return
 		case grace := <-r.end:
 			r.stop(container, grace)
 			return
 		case <-r.p.ended.Done():
 			if r.process.cmd != nil {
-				r.process.signal(syscall.SIGKILL)
+				r.process.Signal(syscall.SIGKILL)
 			}
 			return
 		}
@@ -346,12 +346,12 @@ func (r *pod) stop(container *corev1.Container, grace time.Duration) {
 			case <-ends:
 			}
 		}
-		r.process.signal(syscall.SIGTERM)
+		r.process.Signal(syscall.SIGTERM)
 		select {
 		case <-r.process.done:
 		case <-ends:
-			r.p.t.Errorf("pod %s had to be killed:\n%s", r.name, r.process.output.String())
-			r.process.signal(syscall.SIGKILL)
+			r.p.t.Errorf("pod %s had to be killed:\n%s", r.name, r.process.Output())
+			r.process.Signal(syscall.SIGKILL)
 		}
 	}
 	err := r.p.c.Client.CoreV1().Pods(r.namespace).Delete(r.p.ended, r.name, metav1.DeleteOptions{

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -35,6 +36,9 @@ func find(variable, name string) (string, error) {
 	return path, nil
 }
 
+// Program is bin/starling of the repository, or what STARLING_BIN names.
+func Program() (string, error) { return find("STARLING_BIN", "starling") }
+
 // repository is the folder of our go.mod; tests run in the folder of their package.
 func repository() (string, error) {
 	dir, err := os.Getwd()
@@ -52,19 +56,22 @@ func repository() (string, error) {
 	}
 }
 
-// process is a program that was started. It dies with this process.
-type process struct {
+// Process is a program that was started. It dies with this process.
+type Process struct {
+	Began time.Time
+
 	cmd    *exec.Cmd
 	output syncBuffer    // stdout and stderr, as they came
+	asked  atomic.Bool   // to end
 	done   chan struct{} // closed when the process has ended
 }
 
-// startProcess starts a program, with more variables in its environment.
-func startProcess(env []string, program string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
+// StartProcess starts a program, with more variables in its environment.
+func StartProcess(env []string, program string, args ...string) (*Process, error) {
+	p := &Process{Began: time.Now(), cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
-	dieWithParent(p.cmd)
+	DieWithParent(p.cmd)
 	started := make(chan error)
 	go func() {
 		defer close(p.done)
@@ -84,33 +91,61 @@ func startProcess(env []string, program string, args ...string) (*process, error
 	return p, nil
 }
 
-// signal sends s; a process that has ended is no error.
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+// Name returns the name of the program's file.
+func (p *Process) Name() string { return filepath.Base(p.cmd.Path) }
 
-// wait returns the exit code once the process has ended; -1 when a signal ended it.
-func (p *process) wait(timeout time.Duration) (int, error) {
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Output returns what the process has printed so far, stdout and stderr.
+func (p *Process) Output() string { return p.output.String() }
+
+// Done returns a channel that is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Watch calls lost when the process ends although nobody has asked it to, with its last line.
+func (p *Process) Watch(lost func(error)) {
+	go func() {
+		<-p.done
+		if !p.asked.Load() {
+			lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+			lost(fmt.Errorf("%s has ended (%v): %s", p.Name(), p.cmd.ProcessState, lines[len(lines)-1]))
+		}
+	}()
+}
+
+// Signal sends s; a process that has ended is no error.
+func (p *Process) Signal(s syscall.Signal) {
+	if s == syscall.SIGTERM || s == syscall.SIGKILL {
+		p.asked.Store(true)
+	}
+	_ = p.cmd.Process.Signal(s)
+}
+
+// Wait returns the exit code once the process has ended; -1 when a signal ended it.
+func (p *Process) Wait(timeout time.Duration) (int, error) {
 	select {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode(), nil
 	case <-time.After(timeout):
-		return 0, fmt.Errorf("%s has not ended within %s", filepath.Base(p.cmd.Path), timeout)
+		return 0, fmt.Errorf("%s has not ended within %s", p.Name(), timeout)
 	}
 }
 
-// stop sends SIGTERM and returns the exit code. A process that hangs is made to
+// Stop sends SIGTERM and returns the exit code. A process that hangs is made to
 // print its goroutines and killed.
-func (p *process) stop() (int, error) {
-	p.signal(syscall.SIGTERM)
-	code, err := p.wait(stopTimeout)
+func (p *Process) Stop() (int, error) {
+	p.Signal(syscall.SIGTERM)
+	code, err := p.Wait(stopTimeout)
 	if err == nil {
 		return code, nil
 	}
-	p.signal(syscall.SIGQUIT)
-	if _, err := p.wait(stopTimeout); err != nil {
-		p.signal(syscall.SIGKILL)
+	p.Signal(syscall.SIGQUIT)
+	if _, err := p.Wait(stopTimeout); err != nil {
+		p.Signal(syscall.SIGKILL)
 		<-p.done
 	}
-	return 0, fmt.Errorf("%w after SIGTERM; its output:\n%s", err, p.output.String())
+	return 0, fmt.Errorf("%w after SIGTERM; its output:\n%s", err, p.Output())
 }
 
 // syncBuffer is a bytes.Buffer that may be read while a process writes to it.

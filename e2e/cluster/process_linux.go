@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithParent keeps a test that panics or times out from leaving cmd behind.
-func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }
+// DieWithParent keeps a test that panics or times out from leaving cmd behind.
+func DieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

@@ -4,5 +4,5 @@ package cluster
 
 import "os/exec"
 
-// dieWithParent does nothing: only Linux can tell a child that its parent died.
-func dieWithParent(*exec.Cmd) {}
+// DieWithParent does nothing: only Linux can tell a child that its parent died.
+func DieWithParent(*exec.Cmd) {}

@@ -51,7 +51,7 @@ type Starling struct {
 	t       testing.TB
 	program string
 	options Options
-	process *process
+	process *Process
 }
 
 // Starling starts `starling run`. A test that ends stops it; what it printed goes to the log of
@@ -60,7 +60,7 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 	t.Helper()
 	program, err := o.Program, error(nil)
 	if program == "" {
-		program, err = find("STARLING_BIN", "starling")
+		program, err = Program()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -80,12 +80,12 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 		"--kubeconfig", o.Kubeconfig, "--listen", "127.0.0.1:0", "--state-dir", s.StateDir,
 		fmt.Sprintf("--module-objects=%t", o.ModuleObjects),
 	}, o.Args...)...)
-	s.process, err = startProcess(o.Env, command, args...)
+	s.process, err = StartProcess(o.Env, command, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := s.process.stop(); err != nil {
+		if _, err := s.process.Stop(); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
@@ -98,7 +98,7 @@ func (c *Cluster) Starling(t testing.TB, o Options) *Starling {
 // Stop sends SIGTERM, waits for the end and returns the exit code.
 func (s *Starling) Stop() int {
 	s.t.Helper()
-	code, err := s.process.stop()
+	code, err := s.process.Stop()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (s *Starling) Stop() int {
 
 // Kill sends SIGKILL and waits for the end.
 func (s *Starling) Kill() {
-	s.process.signal(syscall.SIGKILL)
+	s.process.Signal(syscall.SIGKILL)
 	<-s.process.done
 }
 
@@ -115,7 +115,7 @@ func (s *Starling) Kill() {
 // signal ended it. Longer than timeout ends the test.
 func (s *Starling) Wait(timeout time.Duration) int {
 	s.t.Helper()
-	code, err := s.process.wait(timeout)
+	code, err := s.process.Wait(timeout)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -132,11 +132,14 @@ func (s *Starling) Alive() bool {
 	}
 }
 
+// Process returns the process itself.
+func (s *Starling) Process() *Process { return s.process }
+
 // PID returns the number of the process.
-func (s *Starling) PID() int { return s.process.cmd.Process.Pid }
+func (s *Starling) PID() int { return s.process.PID() }
 
 // Output returns what the process has printed so far, stdout and stderr.
-func (s *Starling) Output() string { return s.process.output.String() }
+func (s *Starling) Output() string { return s.process.Output() }
 
 // Address waits for the log line of the start and returns the host:port of the HTTP
 // server: /metrics, /healthz, /readyz.
@@ -180,7 +183,7 @@ func (s *Starling) Command(ctx context.Context, args ...string) (string, error) 
 // exit code, and what it prints.
 func Command(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	program, err := find("STARLING_BIN", "starling")
+	program, err := Program()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// Rotate has the proxy show a certificate of a new authority, which it returns as PEM, and cuts all connections,
-// as a server that is started anew.
-func (p *Proxy) Rotate() (authority []byte, err error) {
+// Certificate makes a certificate of a new authority for servers at 127.0.0.1, and returns the authority as PEM, too.
+func Certificate() (cert tls.Certificate, authority []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return cert, nil, err
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -25,12 +24,23 @@ func (p *Proxy) Rotate() (authority []byte, err error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
+		return cert, nil, err
+	}
+	cert = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// Rotate has the proxy show a certificate of a new authority, which it returns as PEM, and cuts all connections,
+// as a server that is started anew.
+func (p *Proxy) Rotate() (authority []byte, err error) {
+	cert, authority, err := Certificate()
+	if err != nil {
 		return nil, err
 	}
-	p.certificate.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	p.certificate.Store(&cert)
 	p.Cut(nil)
 	p.server.CloseClientConnections()
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	return authority, nil
 }
 
 // shown is with which certificate a client is met.

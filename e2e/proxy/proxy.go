@@ -58,10 +58,15 @@ type Proxy struct {
 }
 
 // New makes a proxy to the server of a kubeconfig file, and returns it with a kubeconfig file that goes by
-// it: with the same token, so with the same rights. It ends with the test.
+// it: with the same token or certificate, so with the same rights. It ends with the test.
 func New(t testing.TB, kubeconfig string, seed uint64) (*Proxy, string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A certificate of the client ends at the proxy; a token is in each request.
+	user, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +84,7 @@ func New(t testing.TB, kubeconfig string, seed uint64) (*Proxy, string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		transport, err := rest.TransportFor(&rest.Config{Host: c.Server, TLSClientConfig: rest.TLSClientConfig{CAData: c.CertificateAuthorityData}})
+		transport, err := rest.TransportFor(&rest.Config{Host: c.Server, TLSClientConfig: user.TLSClientConfig})
 		if err != nil {
 			t.Fatal(err)
 		}
