@@ -114,28 +114,34 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 			return errFound
 		}
 	}
-	asked := time.Now()
-	obj, err := p.run(ctx)
-	if errors.Is(err, errFound) {
-		obj, err = w.found(ctx, manager, m, found)
-	}
-	if err == nil && m.Kind == effect.WriteApply && found == nil {
-		obj, err = w.freed(ctx, manager, m.Ref, obj)
-	}
-	if m.Recreate && m.Unchanged != nil && fixed(err) { // only what is a child already
+	obj, err := w.applyClaimed(ctx, p, cause)
+	switch {
+	case errors.Is(err, errFound):
+		return "", w.found(ctx, manager, m, found, cause)
+	case m.Recreate && m.Unchanged != nil && fixed(err): // only what is a child already
 		return "", w.deleteChild(ctx, manager, m, cause)
-	}
-	if err == nil && obj != nil {
-		w.o.Observe(m.Ref, obj, cause, asked)
-	}
-	if err == nil && m.Kind == effect.WriteApply && m.Unchanged == nil && found == nil && !childSigned(seal, m.Object, obj) {
-		m.Unchanged = &effect.Unchanged{UID: uidOf(obj)} // the clock of the API server is another one
+	case err != nil || m.Kind != effect.WriteApply:
+		return "", err
+	case m.Unchanged == nil && !childSigned(seal, m.Object, obj): // the clock of the API server is another one
+		m.Unchanged = &effect.Unchanged{UID: uidOf(obj)}
 		return w.child(ctx, manager, m, cause)
-	}
-	if err == nil && m.Kind == effect.WriteApply && found == nil && !Same(m.Object, obj, manager) {
+	case !Same(m.Object, obj, manager):
 		form = Form(m.Object, obj, manager)
 	}
-	return form, err
+	return form, nil
+}
+
+// applyClaimed writes an object of which it is known, or found out, that it is ours.
+func (w *Writer) applyClaimed(ctx context.Context, p *pending, cause *effect.Cause) (map[string]any, error) {
+	asked := time.Now()
+	obj, err := p.run(ctx)
+	if err == nil {
+		obj, err = w.freed(ctx, p.manager, p.write.Ref, obj)
+	}
+	if err == nil && obj != nil {
+		w.o.Observe(p.write.Ref, obj, cause, asked)
+	}
+	return obj, err
 }
 
 // deleteChild deletes a child, unless somebody has retained it, or made it their own, since it was seen: a watch keeps
@@ -150,19 +156,14 @@ func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write
 		a := apply.FieldsOf(live, manager, "")
 		return (marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live)) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
 	}
-	if live != nil && (m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live)) {
+	switch {
+	case live == nil:
+		w.o.Observe(m.Ref, nil, cause, asked)
+		return nil
+	case m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live):
 		return nil // the decision has looked at the signature of the object with this uid
 	}
-	var obj map[string]any
-	left := false
-	if live != nil {
-		asked = time.Now()
-		obj, left, err = w.o.Client.Delete(ctx, manager, m.Ref, live, goes)
-	}
-	if err == nil && !left {
-		w.o.Observe(m.Ref, obj, cause, asked)
-	}
-	return err
+	return w.remove(ctx, manager, m.Ref, live, cause, goes)
 }
 
 // errFound says that a child is there which was not seen.
@@ -170,24 +171,25 @@ var errFound = errors.New("the child is there")
 
 // found has a child seen that was not: it has lost its label, or the name of its parent, whom its events
 // wake. The next run decides about it, with the values that were made with the child.
-func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live map[string]any) (map[string]any, error) {
+func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live map[string]any, cause *effect.Cause) error {
 	label := labelOf(m.Object)
 	parent, _ := reconcile.ParentOf(m.Object)
-	if named, _ := reconcile.ParentOf(live); labelOf(live) == label && named == parent {
-		return live, nil
+	asked := time.Now()
+	if named, _ := reconcile.ParentOf(live); labelOf(live) != label || named != parent {
+		var err error
+		if live, err = w.o.Client.Write(ctx, manager, effect.Write{
+			Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
+			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
+				"metadata": map[string]any{
+					"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},
+				},
+			}},
+		}); err != nil {
+			return err
+		}
 	}
-	p, err := w.o.Client.begin(ctx, manager, effect.Write{
-		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
-		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
-			"metadata": map[string]any{
-				"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},
-			},
-		}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return p.run(ctx)
+	w.o.Observe(m.Ref, live, cause, asked)
+	return nil
 }
 
 // madeFor says whether manager has made live for the parent of want. Of two controllers of one name,
@@ -210,7 +212,7 @@ func childClaim(obj map[string]any) []string {
 
 // childSigned says whether live carries the signature of the child that want says it is.
 func childSigned(seal *effect.Seal, want, live map[string]any) bool {
-	return seal == nil || seal.Signs(textOf(live, "annotations", effect.ChildSignature), effect.RefOf(live), live, childClaim(want)...)
+	return seal.Signs(textOf(live, "annotations", effect.ChildSignature), effect.RefOf(live), live, childClaim(want)...)
 }
 
 // marked says whether the manager has named the parent. One that somebody else has written, such as the
@@ -236,14 +238,10 @@ func (w *Writer) freed(ctx context.Context, manager string, ref effect.Ref, live
 	if at < 0 {
 		return live, nil
 	}
-	p, err := w.o.Client.begin(ctx, manager, effect.Write{
+	return w.o.Client.Write(ctx, manager, effect.Write{
 		Kind: effect.WritePatch, Ref: ref, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
 		Patch: &effect.Patch{Type: effect.PatchJSON, Body: []any{map[string]any{"op": "remove", "path": fmt.Sprintf("/metadata/managedFields/%d", at)}}},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p.run(ctx)
 }
 
 func labelOf(obj map[string]any) string {

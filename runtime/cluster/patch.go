@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -73,17 +72,11 @@ func unfit(err error) bool {
 func fencedPatch(body any, uid, version string) any {
 	switch body := body.(type) {
 	case map[string]any:
-		body = maps.Clone(body)
-		given, _ := body["metadata"].(map[string]any)
-		metadata := maps.Clone(given)
-		if metadata == nil {
-			metadata = map[string]any{}
-		}
+		body, metadata := withMetadata(body)
 		metadata["resourceVersion"] = version
 		if uid != "" {
 			metadata["uid"] = uid
 		}
-		body["metadata"] = metadata
 		return body
 	case []any:
 		return append(slices.Clone(body), map[string]any{"op": "add", "path": "/metadata/resourceVersion", "value": version})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,16 @@ func (c *Client) Delete(ctx context.Context, manager string, ref effect.Ref, see
 		return nil, true, nil
 	}
 	return obj, false, err
+}
+
+// remove deletes an object as [Client.Delete] does, and has its end observed.
+func (w *Writer) remove(ctx context.Context, manager string, ref effect.Ref, seen map[string]any, cause *effect.Cause, goes func(live map[string]any) bool) error {
+	asked := time.Now()
+	obj, left, err := w.o.Client.Delete(ctx, manager, ref, seen, goes)
+	if err == nil && !left {
+		w.o.Observe(ref, obj, cause, asked)
+	}
+	return err
 }
 
 // errLeft says that an object is not the one any more that was to be deleted.

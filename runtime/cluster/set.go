@@ -3,9 +3,9 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/starling-operator/starling/runtime/apply"
@@ -31,7 +31,7 @@ type set struct {
 // member is an object that the set has made, or, without a uid, may have made.
 type member struct {
 	effect.Ref
-	UID string `json:"uid,omitempty"`
+	UID string
 }
 
 // lockSet returns a set for one who applies it; unlock must be called. One without members
@@ -73,7 +73,7 @@ func (w *Writer) remember(s *set, all map[effect.Ref]string) {
 // set applies the members and deletes what the set made before and does not list
 // any more. Objects that it did not make are left alone: to list one is an error.
 func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
-	a := w.applying(manager, wr)
+	a := w.applying(ctx, manager, wr)
 	s, unlock := w.lockSet(a.marks.id)
 	defer unlock()
 	w.mu.Lock()
@@ -94,18 +94,16 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	now, refused, err := a.apply(ctx)
 	var failed []error
 	if all := cmp.Or(err, refused); all != nil {
-		failed = []error{fmt.Errorf("%w (%d of %d objects of set %q applied)", all, len(now), len(wr.Set.Members), wr.Set.Name)}
+		failed = []error{fmt.Errorf("%w (%d of %d objects of set %q applied)", all, len(now), len(a.members), wr.Set.Name)}
 	}
 	if err != nil || refused != nil && !wr.Continue {
 		return failed[0] // what is not listed any more may be what the refused ones replace
 	}
 	listed := map[effect.Ref]bool{}
-	for _, m := range wr.Set.Members {
-		listed[anyVersion(m.Ref)] = true
+	for _, m := range a.members {
+		listed[m.Ref.AnyVersion()] = true
 	}
-	gone := slices.DeleteFunc(membersOf(a.known), func(m member) bool {
-		return listed[anyVersion(m.Ref)] // if only in another version of its API
-	})
+	gone := slices.DeleteFunc(membersOf(a.known), func(m member) bool { return listed[m.AnyVersion()] })
 	if err := w.prune(ctx, a.marks, gone, a.seen, wr.Cause); err != nil {
 		failed = append(failed, fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name))
 	}
@@ -116,28 +114,13 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	return h.tidy(ctx, len(gone) > 0)
 }
 
-// anyVersion is ref with the group in place of the API version.
-func anyVersion(ref effect.Ref) effect.Ref {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	if group == ref.APIVersion {
-		group = ""
-	}
-	ref.APIVersion = group
-	return ref
-}
-
 func membersOf(all map[effect.Ref]string) []member {
 	out := make([]member, 0, len(all))
 	for ref, uid := range all {
 		out = append(out, member{ref, uid})
 	}
-	slices.SortFunc(out, func(a, b member) int { return compareRefs(a.Ref, b.Ref) })
+	slices.SortFunc(out, func(a, b member) int { return a.Compare(b.Ref) })
 	return out
-}
-
-func compareRefs(a, b effect.Ref) int {
-	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // knownOf is what the set may have made.
@@ -163,4 +146,15 @@ func (w *Writer) idsOf(manager string) []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// defaultSideBySide is how many members of a set are read, written or deleted at a time.
+const defaultSideBySide = 8
+
+// order is that of members of a set. A member that fails holds up no other, unless nobody answers, or this process may
+// not write any more.
+func (w *Writer) order(ctx context.Context, back bool) apply.Order {
+	return apply.Order{Width: w.o.SideBySide, Back: back, Ends: func(err error) bool {
+		return ctx.Err() != nil || InTrouble(err) || errors.Is(err, ErrFenced) || errors.Is(err, ErrStandby)
+	}}
 }

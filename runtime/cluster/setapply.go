@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -15,25 +14,63 @@ import (
 
 // applying is one apply of a set.
 type applying struct {
-	writer *Writer
-	marks  setMarks
-	write  effect.Write
-	asked  map[effect.Ref]effect.Write // the members
-	known  map[effect.Ref]string       // the uids of what the set may have made
+	writer  *Writer
+	marks   setMarks
+	write   effect.Write
+	members []effect.Write
+	asked   map[effect.Ref]effect.Write // the members
+	known   map[effect.Ref]string       // the uids of what the set may have made
 
 	mu   sync.Mutex // lists are read side by side
 	seen map[effect.Ref]sight
 }
 
-func (w *Writer) applying(manager string, wr effect.Write) *applying {
+func (w *Writer) applying(ctx context.Context, manager string, wr effect.Write) *applying {
 	a := &applying{
-		writer: w, marks: w.marksOf(manager, wr.Set.Name, wr.Set.Keep), write: wr,
+		writer: w, marks: w.marksOf(manager, wr.Set.Name, wr.Set.Keep), write: wr, members: slices.Clone(wr.Set.Members),
 		asked: make(map[effect.Ref]effect.Write, len(wr.Set.Members)), seen: map[effect.Ref]sight{},
 	}
-	for _, m := range wr.Set.Members {
-		a.asked[m.Ref] = m
+	for i := range a.members {
+		m := &a.members[i]
+		if kind, err := w.o.Client.Mapping(ctx, m.Ref.APIVersion, m.Ref.Kind); err == nil && !kind.Namespaced && m.Ref.Namespace != "" {
+			var metadata map[string]any // as lists show it
+			m.Ref.Namespace = ""
+			m.Object, metadata = withMetadata(m.Object)
+			delete(metadata, "namespace")
+		}
+		a.asked[m.Ref] = *m
 	}
 	return a
+}
+
+// sight is what was there of a member before its set was applied.
+type sight struct {
+	// live is the object, without its content if it carries the label of the set; nil: it
+	// was not found.
+	live map[string]any
+	// certain says that the object itself was asked for: a list does not show one that has
+	// lost its label.
+	certain bool
+	// made says that the hook has made the object for this set.
+	made bool
+	// same says that an apply would leave the object as it is.
+	same bool
+}
+
+func sightOf(marks setMarks, obj map[string]any, certain bool) sight {
+	s := sight{live: obj, certain: certain}
+	if obj != nil {
+		s.made = marks.made(obj)
+		if textOf(obj, "labels", SetLabel) == marks.id {
+			s.live = slim(obj)
+		}
+	}
+	return s
+}
+
+// created is a time that can be compared as a text.
+func (s sight) created() string {
+	return effect.At[string](s.live, "metadata", "creationTimestamp")
 }
 
 // see notes an object of the set that was found.
@@ -47,13 +84,45 @@ func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, 
 	a.seen[ref] = s
 }
 
+// look reads what is there of members that are known: many of one kind with one list. Those that may not be read, or are
+// not served, are missing: their write meets the reason.
+func (a *applying) look(ctx context.Context, known []member) error {
+	w, unread := a.writer, make([]effect.Ref, len(known))
+	for i, m := range known {
+		unread[i] = m.Ref
+	}
+	for len(unread) > 0 {
+		places := w.placesOf(unread)
+		unread = nil
+		err := apply.SideBySide(len(places), w.o.SideBySide, func(i int) error {
+			p := places[i]
+			err := w.read(ctx, p.Ref, SetLabel+"="+a.marks.id, func(ref effect.Ref, obj map[string]any) { a.see(ctx, ref, obj, p.Name != "") })
+			switch {
+			case errors.Is(err, ErrNotServed):
+				return nil
+			case !notListed(err):
+				return err
+			case p.Name == "":
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				unread = append(unread, p.refs...)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(unread, effect.Ref.Compare)
+	}
+	return nil
+}
+
 // apply applies the members that are not as they should be, and returns the uids of all
 // that are now. One that is refused holds up no other.
 func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refused, err error) {
-	w, members := a.writer, a.write.Set.Members
+	w, members := a.writer, a.members
 	unseen := slices.DeleteFunc(membersOf(a.known), func(m member) bool { _, is := a.seen[m.Ref]; return is })
-	err = w.look(ctx, a.marks.id, unseen, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
-	if err != nil {
+	if err := a.look(ctx, unseen); err != nil {
 		return nil, nil, err
 	}
 	uids := make([]string, len(members))
@@ -73,12 +142,10 @@ func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refuse
 // findOwner looks for the owner once, for all members.
 func (a *applying) findOwner(ctx context.Context) error {
 	owner := a.write.Owner
-	if owner == nil || owner.UID != "" || len(a.write.Set.Members) == 0 {
+	if owner == nil || len(a.members) == 0 {
 		return nil
 	}
-	first := a.write.Set.Members[0]
-	first.Owner = owner
-	entry, err := a.writer.o.Client.ownerReference(ctx, first)
+	entry, err := a.writer.o.Client.ownerReference(ctx, effect.Write{Ref: a.members[0].Ref, Owner: owner})
 	if err != nil {
 		return err
 	}
@@ -125,16 +192,8 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 		return "", err
 	}
 	p.live, p.seen = s.live, true
-	asked := time.Now()
-	obj, err := p.run(ctx)
-	if err == nil {
-		obj, err = a.writer.freed(ctx, a.marks.manager, m.Ref, obj)
-	}
-	if err != nil {
-		return "", err
-	}
-	a.writer.o.Observe(m.Ref, obj, a.write.Cause, asked)
-	return uidOf(obj), nil
+	obj, err := a.writer.applyClaimed(ctx, p, a.write.Cause)
+	return uidOf(obj), err
 }
 
 // prune deletes former members: kinds in the order of an uninstall, of one kind the newest
@@ -142,7 +201,7 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
 	gone = slices.Clone(gone)
 	slices.SortFunc(gone, func(a, b member) int {
-		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), compareRefs(b.Ref, a.Ref))
+		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), b.Compare(a.Ref))
 	})
 	refused, err := w.order(ctx, true).Each(len(gone), func(i int) string { return gone[i].Kind }, func(i int) error {
 		return w.pruneOne(ctx, marks, gone[i], seen[gone[i].Ref], cause)
@@ -160,17 +219,13 @@ func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight
 		}
 		s = sightOf(marks, live, true)
 	}
-	if s.live == nil || !s.made && (m.UID == "" || uidOf(s.live) != m.UID) {
+	known := m.UID != "" && uidOf(s.live) == m.UID
+	if s.live == nil || !s.made && !known {
 		return nil
 	}
-	seen, known := s.live, m.UID == uidOf(s.live)
+	seen := s.live
 	if known { // its marks do not matter
 		seen = map[string]any{"metadata": map[string]any{"uid": m.UID}}
 	}
-	asked := time.Now()
-	obj, left, err := w.o.Client.Delete(ctx, marks.manager, m.Ref, seen, func(live map[string]any) bool { return known || marks.made(live) })
-	if err == nil && !left {
-		w.o.Observe(m.Ref, obj, cause, asked)
-	}
-	return err
+	return w.remove(ctx, marks.manager, m.Ref, seen, cause, func(live map[string]any) bool { return known || marks.made(live) })
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/apply"
@@ -70,18 +69,9 @@ func (w *Writer) nameOf(manager string, obj map[string]any) (name string, is boo
 // on returns a copy of obj with the marks.
 func (k setMarks) on(obj map[string]any) map[string]any {
 	obj, metadata := withMetadata(obj)
-	with := func(key string, marks map[string]any) {
-		given, _ := metadata[key].(map[string]any)
-		all := maps.Clone(given)
-		if all == nil {
-			all = map[string]any{}
-		}
-		maps.Copy(all, marks)
-		metadata[key] = all
-	}
-	with("labels", map[string]any{SetLabel: k.id, hookLabel: k.hook})
-	with("annotations", map[string]any{setAnnotation: k.of(obj)})
-	annotations := metadata["annotations"].(map[string]any)
+	labels, annotations := cloned(metadata, "labels"), cloned(metadata, "annotations")
+	labels[SetLabel], labels[hookLabel] = k.id, k.hook
+	annotations[setAnnotation] = k.of(obj)
 	delete(annotations, keepAnnotation) // of an object that was copied
 	delete(annotations, effect.SetSignature)
 	if k.keep {
@@ -147,17 +137,14 @@ func versionOf(obj map[string]any) string {
 // slim is what a write of a member asks of an object that carries the label, without the
 // object's content.
 func slim(obj map[string]any) map[string]any {
-	metadata, _ := obj["metadata"].(map[string]any)
-	kept := map[string]any{
-		"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
-		"creationTimestamp": metadata["creationTimestamp"], "labels": metadata["labels"],
+	kept, marks := map[string]any{}, map[string]any{}
+	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "labels"} {
+		kept[key] = effect.At[any](obj, "metadata", key)
 	}
-	marks := map[string]any{}
-	for _, key := range []string{effect.MadeByAnnotation, effect.MadeBySignature, effect.SetSignature} {
-		if mark := textOf(obj, "annotations", key); mark != "" {
-			marks[key] = mark
-		}
+	for _, key := range effect.Signatures {
+		marks[key] = textOf(obj, "annotations", key)
 	}
+	marks[effect.MadeByAnnotation] = textOf(obj, "annotations", effect.MadeByAnnotation)
 	kept["annotations"] = marks
 	return map[string]any{"metadata": kept}
 }

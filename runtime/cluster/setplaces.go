@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The objects of sets say themselves whose they are. A process that begins has to find them once, by
@@ -20,19 +17,20 @@ import (
 // a Secret for each hook, not for each set, names the places where its sets may have objects.
 // It is written before the first object in a new place.
 
-// setPlace is where sets of a hook may have objects: those of a kind in one namespace, in all of
-// them, or one object where lists are not allowed.
-type setPlace struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Namespace is "" for all, and for kinds that are in none.
-	Namespace string `json:"namespace,omitempty"`
-	// Name is "" where objects are listed.
-	Name string `json:"name,omitempty"`
-}
-
 // manyNamespaces is how many namespaces of a kind are listed one by one.
 const manyNamespaces = 8
+
+// standing is what this process knows of a place.
+type standing int
+
+const (
+	// placeUnread: what was there before it began is not known yet.
+	placeUnread standing = iota
+	// placeDenied: an earlier process has recorded it, and this one may not read it.
+	placeDenied
+	// placeKnown: all is known that was there.
+	placeKnown
+)
 
 // hookSets is what is known of the sets of one hook.
 type hookSets struct {
@@ -41,10 +39,8 @@ type hookSets struct {
 	users   int // who apply or remove its sets; guarded by the writer's mutex
 
 	mu sync.Mutex // one who reads or writes places at a time
-	// places are the recorded ones; true: this process knows what was there before it began.
-	places map[setPlace]bool
-	// refused are places of an earlier process that this one may not read, and when it was told so last.
-	refused map[setPlace]time.Time
+	// places are the recorded ones.
+	places map[effect.Ref]standing
 	// goes says that the record tells of a set that goes with the hook.
 	goes bool
 	// certain says that the record says just this.
@@ -71,16 +67,16 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	if err := h.record(ctx, next, goes); err != nil {
 		return nil, err
 	}
-	known := h.writer.knownOf(s)
-	all := maps.Clone(known)
+	before := h.writer.knownOf(s)
+	all := maps.Clone(before)
 	for ref := range a.asked {
-		all[ref] = known[ref]
+		all[ref] = before[ref]
 		if h.mayBeThere(ref) {
-			known[ref] = all[ref]
+			before[ref] = all[ref]
 		}
 	}
 	h.writer.remember(s, all)
-	return known, nil
+	return before, nil
 }
 
 // read takes in what was there before this process began, once. An earlier process may have had wider rights: an
@@ -89,47 +85,39 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	if h.broken != nil {
 		return h.broken
 	}
-	var unread []setPlace
-	for p, read := range h.places {
-		if !read && (a == nil || time.Since(h.refused[p]) >= listAgain) {
-			unread = append(unread, p)
+	var todo []effect.Ref
+	for p, is := range h.places {
+		if is != placeKnown && (a == nil || is == placeUnread || h.writer.mayRead(p)) {
+			todo = append(todo, p)
 		}
 	}
-	slices.SortFunc(unread, func(a, b setPlace) int { return compareRefs(effect.Ref(a), effect.Ref(b)) })
+	slices.SortFunc(todo, effect.Ref.Compare)
 	var mu sync.Mutex
-	return apply.SideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
-		p := unread[i]
+	return apply.SideBySide(len(todo), h.writer.o.SideBySide, func(i int) error {
+		p := todo[i]
 		err := h.readPlace(ctx, p, a)
 		if errors.Is(err, ErrNotServed) {
 			return nil // it may be served again, with its objects
 		}
-		if a != nil && notListed(err) {
-			mu.Lock()
-			defer mu.Unlock()
-			if h.refused[p].IsZero() {
-				h.writer.o.Warn(h.manager, fmt.Sprintf("%v; an earlier process was allowed to: what it made there, and sets of this hook list no more, stays until Starling has this right", err))
-			}
-			h.refused[p] = time.Now()
-			if m, err := h.writer.o.Client.Mapping(ctx, p.APIVersion, p.Kind); err == nil && p.Name == "" {
-				h.writer.refused(m, p.Namespace)
-			}
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w (sets of this hook may have objects there)", err)
-		}
 		mu.Lock()
 		defer mu.Unlock()
-		h.places[p] = true
-		delete(h.refused, p)
+		switch {
+		case err == nil:
+			h.places[p] = placeKnown
+		case a == nil || !notListed(err):
+			return fmt.Errorf("%w (sets of this hook may have objects there)", err)
+		case h.places[p] == placeUnread:
+			h.places[p] = placeDenied
+			h.writer.o.Warn(h.manager, fmt.Sprintf("%v; an earlier process was allowed to: what it made there, and sets of this hook list no more, stays until Starling has this right", err))
+		}
 		return nil
 	})
 }
 
 // mayBeThere says that an earlier process may have made the object, in a place that this one may not read.
 func (h *hookSets) mayBeThere(ref effect.Ref) bool {
-	for p := range h.refused {
-		if p.APIVersion == ref.APIVersion && p.Kind == ref.Kind && (p.Namespace == "" || p.Namespace == ref.Namespace) && p.Name == "" {
+	for p, is := range h.places {
+		if is == placeDenied && p.APIVersion == ref.APIVersion && p.Kind == ref.Kind && (p.Namespace == "" || p.Namespace == ref.Namespace) && p.Name == "" {
 			return true
 		}
 	}
@@ -138,56 +126,40 @@ func (h *hookSets) mayBeThere(ref effect.Ref) bool {
 
 // readPlace takes in the members of the hook's sets that are in a place. Those of the set that is
 // being applied, if any, are seen.
-func (h *hookSets) readPlace(ctx context.Context, p setPlace, a *applying) error {
+func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) error {
 	w := h.writer
-	m, err := w.o.Client.Mapping(ctx, p.APIVersion, p.Kind)
-	if err != nil {
-		return err
-	}
 	type found struct {
 		name    string
 		keeps   bool
-		members []member
+		members map[effect.Ref]string
 	}
 	sets := map[string]*found{}
-	take := func(obj map[string]any) error {
+	err := w.read(ctx, p, hookLabel+"="+w.hookID(h.manager), func(ref effect.Ref, obj map[string]any) {
 		name, ok := w.nameOf(h.manager, obj)
 		if !ok {
-			return nil
+			return
 		}
-		id, ref := w.setID(h.manager, name), effect.RefOf(obj)
+		id := w.setID(h.manager, name)
 		if sets[id] == nil {
-			sets[id] = &found{name: name}
+			sets[id] = &found{name: name, members: map[effect.Ref]string{}}
 		}
-		sets[id].members = append(sets[id].members, member{ref, uidOf(obj)})
+		sets[id].members[ref] = uidOf(obj)
 		sets[id].keeps = sets[id].keeps || textOf(obj, "annotations", keepAnnotation) != ""
 		if a != nil && a.marks.id == id {
 			a.see(ctx, ref, obj, p.Name != "")
 		}
-		return nil
-	}
-	if p.Name != "" {
-		obj, err := w.o.Client.Get(ctx, effect.Ref(p))
-		if err != nil {
-			return err
-		}
-		if obj != nil {
-			_ = take(obj)
-		}
-	} else if _, err := w.o.Client.Each(ctx, m, p.Namespace, metav1.ListOptions{LabelSelector: hookLabel + "=" + w.hookID(h.manager)}, take); err != nil {
-		if missingResource(err) {
-			return notServed(p.APIVersion, p.Kind)
-		}
-		return w.o.Client.Explain(err, "list", m, p.Namespace)
+	})
+	if err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, f := range sets {
-		s, all := w.setIn(id), map[effect.Ref]string{}
-		for _, m := range slices.Concat(f.members, s.members) {
-			all[m.Ref] = m.UID
+		s := w.setIn(id)
+		for _, m := range s.members {
+			f.members[m.Ref] = m.UID
 		}
-		s.members = membersOf(all)
+		s.members = membersOf(f.members)
 		if s.at == 0 { // not applied by this process
 			s.manager, s.name, s.keeps = h.manager, f.name, s.keeps || f.keeps
 		}
@@ -195,105 +167,76 @@ func (h *hookSets) readPlace(ctx context.Context, p setPlace, a *applying) error
 	return nil
 }
 
-// widen adds the places of members that are not in places.
-func (h *hookSets) widen(ctx context.Context, places map[setPlace]bool, a *applying) error {
-	type kind struct{ apiVersion, kind string }
-	added := map[kind][]effect.Ref{}
-	for _, m := range a.write.Set.Members {
-		if _, is := h.placeOf(places, m.Ref); !is {
-			k := kind{m.Ref.APIVersion, m.Ref.Kind}
-			added[k] = append(added[k], m.Ref)
-		}
-	}
-	for _, k := range slices.SortedFunc(maps.Keys(added), func(a, b kind) int { return strings.Compare(a.kind+" "+a.apiVersion, b.kind+" "+b.apiVersion) }) {
-		if err := h.widenKind(ctx, places, added[k], a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// widenKind adds the places of objects of one kind. A list is tried, since it has to be possible when
+// widen adds the places of members that are not in places. A list is tried, since it has to be possible when
 // the next process begins.
-func (h *hookSets) widenKind(ctx context.Context, places map[setPlace]bool, refs []effect.Ref, a *applying) error {
-	w, kind := h.writer, setPlace{APIVersion: refs[0].APIVersion, Kind: refs[0].Kind}
-	m, err := w.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
-	unserved := errors.Is(err, ErrNotServed) // its definition may be a member
-	if err != nil && !unserved {
-		return err
-	}
-	add := func(p setPlace) (bool, error) {
-		if unserved {
-			places[p] = true
-			return true, nil
-		}
-		if !w.mayList(m, p.Namespace) {
-			return false, nil
-		}
-		err := h.readPlace(ctx, p, a)
-		switch {
-		case notListed(err):
-			w.refused(m, p.Namespace)
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-		places[p] = true
-		return true, nil
-	}
-	namespaces := map[string]bool{}
-	for p := range places {
-		if p.APIVersion == kind.APIVersion && p.Kind == kind.Kind {
-			namespaces[p.Namespace] = true
+func (h *hookSets) widen(ctx context.Context, places map[effect.Ref]standing, a *applying) error {
+	added := map[effect.Ref][]effect.Ref{} // by kind
+	for _, m := range a.members {
+		if _, is := placeIn(places, m.Ref); !is {
+			added[kindOf(m.Ref)] = append(added[kindOf(m.Ref)], m.Ref)
 		}
 	}
-	for _, ref := range refs {
-		namespaces[ref.Namespace] = true
-	}
-	if len(namespaces) > manyNamespaces && !unserved {
-		added, err := add(kind)
-		if err != nil {
-			return err
+	for _, kind := range slices.SortedFunc(maps.Keys(added), effect.Ref.Compare) {
+		namespaces := map[string]bool{}
+		for p := range places {
+			if kindOf(p) == kind {
+				namespaces[p.Namespace] = true
+			}
 		}
-		if added {
-			maps.DeleteFunc(places, func(p setPlace, _ bool) bool {
-				return p != kind && p.APIVersion == kind.APIVersion && p.Kind == kind.Kind
-			})
-			return nil
+		for _, ref := range added[kind] {
+			namespaces[ref.Namespace] = true
 		}
-	}
-	for _, ref := range refs {
-		if _, is := h.placeOf(places, ref); is {
-			continue
+		_, err := h.writer.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
+		if len(namespaces) > manyNamespaces && err == nil {
+			all, err := h.add(ctx, places, kind, a)
+			if err != nil {
+				return err
+			}
+			if all {
+				maps.DeleteFunc(places, func(p effect.Ref, _ standing) bool { return p != kind && kindOf(p) == kind })
+				continue
+			}
 		}
-		p := kind
-		if m.Namespaced || unserved {
-			p.Namespace = ref.Namespace
-		}
-		added, err := add(p)
-		if err != nil {
-			return err
-		}
-		if !added {
-			p.Name = ref.Name
-			places[p] = true
-			delete(h.refused, p) // its write meets the reason
+		for _, ref := range added[kind] {
+			if _, is := placeIn(places, ref); is {
+				continue
+			}
+			listed, err := h.add(ctx, places, namespaceOf(ref), a)
+			if err != nil {
+				return err
+			}
+			if !listed { // its write meets the reason
+				places[ref] = placeKnown
+			}
 		}
 	}
 	return nil
 }
 
-// placeOf is the place in which an object is found by the next process: none that this one may not read.
-func (h *hookSets) placeOf(places map[setPlace]bool, ref effect.Ref) (p setPlace, is bool) {
-	for _, p := range []setPlace{
-		{ref.APIVersion, ref.Kind, "", ""}, {ref.APIVersion, ref.Kind, ref.Namespace, ""},
-		{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}, {ref.APIVersion, ref.Kind, "", ref.Name},
-	} {
-		if _, is := places[p]; is && h.refused[p].IsZero() {
+// add adds a place that may be read.
+func (h *hookSets) add(ctx context.Context, places map[effect.Ref]standing, p effect.Ref, a *applying) (bool, error) {
+	if !h.writer.mayRead(p) {
+		return false, nil
+	}
+	err := h.readPlace(ctx, p, a)
+	switch {
+	case notListed(err):
+		return false, nil
+	case err != nil && !errors.Is(err, ErrNotServed): // its definition may be a member
+		return false, err
+	}
+	places[p] = placeKnown
+	return true, nil
+}
+
+// placeIn is the place in which an object is found by the next process: none that this one may not read.
+func placeIn(places map[effect.Ref]standing, ref effect.Ref) (p effect.Ref, is bool) {
+	for _, p := range []effect.Ref{kindOf(ref), namespaceOf(ref), ref} {
+		if how, is := places[p]; is && how != placeDenied {
 			return p, true
 		}
 	}
-	return setPlace{}, false
+	return effect.Ref{}, false
 }
 
 // tidy drops the places in which no set has objects any more, and narrows those that are wider than
@@ -304,13 +247,13 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 	if h.untidy = h.untidy || gone; !h.untidy {
 		return nil
 	}
-	next, goes := map[setPlace]bool{}, false
-	for p, read := range h.places {
-		if !read {
-			next[p], goes = false, h.goes
+	next, goes := map[effect.Ref]standing{}, false
+	for p, is := range h.places {
+		if is != placeKnown {
+			next[p], goes = is, h.goes
 		}
 	}
-	namespaces := map[setPlace]map[string]bool{}
+	namespaces := map[effect.Ref]map[effect.Ref]bool{} // by place
 	h.writer.mu.Lock()
 	for _, s := range h.writer.sets {
 		if s.manager != h.manager {
@@ -318,24 +261,22 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 		}
 		goes = goes || len(s.members) > 0 && !s.keeps
 		for _, m := range s.members {
-			p, is := h.placeOf(h.places, m.Ref)
-			if !is {
-				continue
+			if p, is := placeIn(h.places, m.Ref); is {
+				if namespaces[p] == nil {
+					namespaces[p] = map[effect.Ref]bool{}
+				}
+				namespaces[p][namespaceOf(m.Ref)] = true
 			}
-			if namespaces[p] == nil {
-				namespaces[p] = map[string]bool{}
-			}
-			namespaces[p][m.Namespace] = true
 		}
 	}
 	h.writer.mu.Unlock()
 	for p, in := range namespaces {
-		if p.Namespace != "" || p.Name != "" || in[""] || len(in) > manyNamespaces/2 {
-			next[p] = true
+		if p != kindOf(p) || len(in) > manyNamespaces/2 {
+			next[p] = placeKnown
 			continue
 		}
-		for ns := range in {
-			next[setPlace{p.APIVersion, p.Kind, ns, ""}] = true
+		for narrow := range in {
+			next[narrow] = placeKnown
 		}
 	}
 	err := h.record(ctx, next, goes)
@@ -344,12 +285,10 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 }
 
 // record writes down where sets may have objects, if that is not so already.
-func (h *hookSets) record(ctx context.Context, places map[setPlace]bool, goes bool) error {
-	names := func(places map[setPlace]bool) []setPlace {
-		return slices.SortedFunc(maps.Keys(places), func(a, b setPlace) int { return compareRefs(effect.Ref(a), effect.Ref(b)) })
-	}
-	all := names(places)
-	if h.certain && slices.Equal(all, names(h.places)) && (goes == h.goes || len(all) == 0) {
+func (h *hookSets) record(ctx context.Context, places map[effect.Ref]standing, goes bool) error {
+	all := slices.SortedFunc(maps.Keys(places), effect.Ref.Compare)
+	recorded := slices.SortedFunc(maps.Keys(h.places), effect.Ref.Compare)
+	if h.certain && slices.Equal(all, recorded) && (goes == h.goes || len(all) == 0) {
 		h.places = places
 		return nil
 	}

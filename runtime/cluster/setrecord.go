@@ -5,9 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,18 +31,8 @@ func (w *Writer) readRecords(ctx context.Context) error {
 	}
 	hooks := map[string]*hookSets{}
 	_, err := w.o.Client.Each(ctx, secrets, w.o.Namespace, w.records(""), func(obj map[string]any) error {
-		name, of := effect.RefOf(obj).Name, textOf(obj, "annotations", setAnnotation)
-		_, keeps := annotationsOf(obj)[keepAnnotation]
-		if name == w.recordOf(of).Name {
-			h := &hookSets{writer: w, manager: of, places: map[setPlace]bool{}, refused: map[setPlace]time.Time{}, goes: !keeps, certain: true, untidy: true}
-			var places []setPlace
-			if h.broken = decodeRecord(obj, placesKey, &places); h.broken != nil {
-				h.broken = fmt.Errorf("%w: delete it, and look for objects that the hook has made and does not list any more: they carry the label %s=%s", h.broken, hookLabel, w.hookID(of))
-			}
-			for _, p := range places {
-				h.places[p] = false
-			}
-			hooks[of] = h
+		if of := textOf(obj, "annotations", setAnnotation); effect.RefOf(obj) == w.recordOf(of) {
+			hooks[of] = w.recorded(of, obj)
 		}
 		return nil
 	})
@@ -57,16 +45,22 @@ func (w *Writer) readRecords(ctx context.Context) error {
 	return nil
 }
 
-func decodeRecord(obj map[string]any, key string, into any) error {
-	text := effect.At[string](obj, "data", key)
-	value, err := base64.StdEncoding.DecodeString(text)
+// recorded is what a record says of the sets of a hook.
+func (w *Writer) recorded(manager string, obj map[string]any) *hookSets {
+	_, keeps := effect.At[map[string]any](obj, "metadata", "annotations")[keepAnnotation]
+	h := &hookSets{writer: w, manager: manager, places: map[effect.Ref]standing{}, goes: !keeps, certain: true, untidy: true}
+	var places []effect.Ref
+	text, err := base64.StdEncoding.DecodeString(effect.At[string](obj, "data", placesKey))
 	if err == nil {
-		err = json.Unmarshal(value, into)
+		err = json.Unmarshal(text, &places)
 	}
 	if err != nil {
-		return fmt.Errorf("%s, which records where sets of objects are, cannot be read", effect.RefOf(obj))
+		h.broken = fmt.Errorf("%s, which records where sets of objects are, cannot be read: delete it, and look for objects that the hook has made and does not list any more: they carry the label %s=%s", effect.RefOf(obj), hookLabel, w.hookID(manager))
 	}
-	return nil
+	for _, p := range places {
+		h.places[p] = placeUnread
+	}
+	return h
 }
 
 // setsOf returns what is known of the sets of a hook; release must be called. A hook of which
@@ -79,7 +73,7 @@ func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, relea
 	defer w.mu.Unlock()
 	h = w.hooks[manager]
 	if h == nil {
-		h = &hookSets{writer: w, manager: manager, places: map[setPlace]bool{}, refused: map[setPlace]time.Time{}, certain: true}
+		h = &hookSets{writer: w, manager: manager, places: map[effect.Ref]standing{}, certain: true}
 		w.hooks[manager] = h
 	}
 	h.users++
@@ -97,7 +91,7 @@ func (w *Writer) recordOf(manager string) effect.Ref {
 }
 
 // writeRecord makes places all that is recorded of a hook; none delete the record.
-func (w *Writer) writeRecord(ctx context.Context, manager string, places []setPlace, keeps bool) error {
+func (w *Writer) writeRecord(ctx context.Context, manager string, places []effect.Ref, keeps bool) error {
 	ref := w.recordOf(manager)
 	if len(places) == 0 {
 		return w.deleteRecord(ctx, ref)
@@ -141,23 +135,25 @@ func (w *Writer) records(fields string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: effect.InstanceLabel + "=" + w.o.Instance, FieldSelector: fields + "type=" + SetType}
 }
 
-func annotationsOf(obj map[string]any) map[string]any {
-	return effect.At[map[string]any](obj, "metadata", "annotations")
-}
-
-// setManagers are the hooks whose sets go with them, sorted.
-func (w *Writer) setManagers() []string {
-	var out []string
+// SetManagers returns the field managers of the hooks whose sets go with them, sorted.
+func (w *Writer) SetManagers(ctx context.Context) ([]string, error) {
+	if err := w.readRecords(ctx); err != nil {
+		return nil, err
+	}
+	var hooks []*hookSets
 	w.mu.Lock()
-	hooks := slices.Collect(maps.Values(w.hooks))
+	for _, h := range w.hooks {
+		hooks = append(hooks, h)
+	}
 	w.mu.Unlock()
+	var out []string
 	for _, h := range hooks {
-		h.mu.Lock()
+		h.mu.Lock() // for which the writer's mutex must not be held
 		if h.goes {
 			out = append(out, h.manager)
 		}
 		h.mu.Unlock()
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -11,12 +12,28 @@ import (
 // Sets go with the hook that has applied them, and with its module, unless they must be
 // kept.
 
-// SetManagers returns the field managers of the hooks whose sets go with them, sorted.
-func (w *Writer) SetManagers(ctx context.Context) ([]string, error) {
-	if err := w.readRecords(ctx); err != nil {
-		return nil, err
+// SetMark stands for all sets that were applied so far: what is applied later belongs to
+// an object that has come since.
+func (w *Writer) SetMark() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.applied
+}
+
+// DropSets forgets the sets with an owner that a hook with for_each has applied until now for objects that are gone:
+// what these owned goes by itself. Sets without an owner stay, with their members.
+func (w *Writer) DropSets(manager string, gone func(key string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, s := range w.sets {
+		key, _, each := strings.Cut(s.name, " ")
+		if s.manager != manager || !s.owned || !each || !gone(key) {
+			continue
+		}
+		if s.dropped = s.at; s.users == 0 {
+			delete(w.sets, id)
+		}
 	}
-	return w.setManagers(), nil
 }
 
 // RemoveSets deletes the objects of all sets that hooks with these field managers have
@@ -36,7 +53,10 @@ func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) er
 		return err
 	}
 	defer release()
-	if err := h.look(ctx); err != nil {
+	h.mu.Lock()
+	err = h.read(ctx, nil)
+	h.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	var errs []error
@@ -46,13 +66,6 @@ func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) er
 		}
 	}
 	return errors.Join(append(errs, h.tidy(ctx, true))...)
-}
-
-// look takes in all that there is of the hook's sets.
-func (h *hookSets) look(ctx context.Context) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.read(ctx, nil)
 }
 
 // removeSet deletes one set.
@@ -65,14 +78,12 @@ func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64)
 	if later || keeps {
 		return name, nil
 	}
-	marks, seen := w.marksOf(manager, name, false), map[effect.Ref]sight{}
+	a := &applying{writer: w, marks: w.marksOf(manager, name, false), seen: map[effect.Ref]sight{}}
 	members := membersOf(w.knownOf(s))
-	a := &applying{writer: w, marks: marks, seen: seen}
-	err = w.look(ctx, id, members, func(ref effect.Ref, obj map[string]any, certain bool) { a.see(ctx, ref, obj, certain) })
-	if err != nil {
+	if err := a.look(ctx, members); err != nil {
 		return name, err
 	}
-	if err := w.prune(ctx, marks, members, seen, nil); err != nil {
+	if err := w.prune(ctx, a.marks, members, a.seen, nil); err != nil {
 		return name, err
 	}
 	w.remember(s, nil)

@@ -260,12 +260,18 @@ func (p *pending) object() map[string]any {
 // withMetadata returns a copy of obj and its metadata, to be changed.
 func withMetadata(obj map[string]any) (out, metadata map[string]any) {
 	out = maps.Clone(obj)
-	old, _ := obj["metadata"].(map[string]any)
-	if metadata = maps.Clone(old); metadata == nil {
-		metadata = map[string]any{}
+	return out, cloned(out, "metadata")
+}
+
+// cloned puts a copy in the place of a map of obj, or an empty one, to be changed.
+func cloned(obj map[string]any, key string) map[string]any {
+	given, _ := obj[key].(map[string]any)
+	out := maps.Clone(given)
+	if out == nil {
+		out = map[string]any{}
 	}
-	out["metadata"] = metadata
-	return out, metadata
+	obj[key] = out
+	return out
 }
 
 // wanted returns the object as it should be, with owner and mark.
@@ -285,19 +291,11 @@ func (p *pending) wanted() map[string]any {
 		})
 		metadata["ownerReferences"] = append(owners, p.owner)
 	}
-	if mark || p.sign != nil {
-		given, _ := metadata["annotations"].(map[string]any)
-		annotations := maps.Clone(given)
-		if annotations == nil {
-			annotations = map[string]any{}
-		}
-		if mark {
-			p.client.seal.MarkMade(annotations, w.Ref, p.live, w.Guard.MarkFor)
-		}
-		if p.sign != nil {
-			p.sign(annotations, p.live)
-		}
-		metadata["annotations"] = annotations
+	if mark {
+		p.client.seal.MarkMade(cloned(metadata, "annotations"), w.Ref, p.live, w.Guard.MarkFor)
+	}
+	if p.sign != nil {
+		p.sign(cloned(metadata, "annotations"), p.live)
 	}
 	return obj
 }

@@ -55,8 +55,8 @@ type Writer struct {
 	sets map[string]*set // by id
 	// hooks are by their field managers, nil until the records were read.
 	hooks map[string]*hookSets
-	// unlisted are the lists that were refused, and when.
-	unlisted map[place]time.Time
+	// refused are the places that this process may not read, and when it was told so last.
+	refused map[effect.Ref]time.Time
 	// applied counts the sets that were applied.
 	applied uint64
 }
@@ -85,7 +85,7 @@ func NewWriter(o WriterOptions) *Writer {
 func (w *Writer) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sets, w.hooks, w.unlisted = map[string]*set{}, nil, map[place]time.Time{}
+	w.sets, w.hooks, w.refused = map[string]*set{}, nil, map[effect.Ref]time.Time{}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are
