@@ -132,20 +132,28 @@ func Holds(want, live map[string]any, manager string) bool {
 	for _, e := range entriesOf(live) {
 		if sub, _ := e["subresource"].(string); e["manager"] == manager && sub == "" {
 			fields, _ := e["fieldsV1"].(map[string]any)
-			owned.Set = union(owned.Set, fields)
+			owned.Set = Union(owned.Set, fields)
 		}
 	}
 	return comparison{Equal, true}.object(want, live, owned)
 }
 
-func union(a, b map[string]any) map[string]any {
-	out := maps.Clone(a)
+// Union is a, with what b has beside it.
+func Union(a any, b map[string]any) map[string]any {
+	of, _ := a.(map[string]any)
+	out := maps.Clone(of)
+	if out == nil {
+		return b
+	}
 	for key, v := range b {
-		inner, _ := v.(map[string]any)
-		if before, is := out[key].(map[string]any); is {
-			inner = union(before, inner)
+		more, is := v.(map[string]any)
+		has, there := out[key]
+		switch _, deeper := has.(map[string]any); {
+		case !there:
+			out[key] = v
+		case is && deeper:
+			out[key] = Union(has, more)
 		}
-		out[key] = inner
 	}
 	return out
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,35 +21,25 @@ import (
 // fails holds up no other. It says what has become of each. The error tells of the first that failed, and how
 // many did.
 func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) ([]effect.Fate, error) {
-	var mu sync.Mutex
-	var first error
 	fates := make([]effect.Fate, len(wr.Children))
-	at, failed := len(wr.Children), 0
-	err := apply.SideBySide(len(wr.Children), w.o.SideBySide, func(i int) error {
+	order := apply.Order{Width: w.o.SideBySide, Ends: func(error) bool { return ctx.Err() != nil }}
+	failed, err := order.Each(len(fates), func(int) string { return "" }, func(i int) error {
 		form, err := w.child(ctx, manager, wr.Children[i], wr.Cause)
 		if err == nil {
 			fates[i] = effect.Fate{Written: true, Form: form}
-			return nil
+		} else if ctx.Err() == nil {
+			err = atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
+			fates[i].Err = err
 		}
-		if ctx.Err() != nil {
-			return err
-		}
-		err = atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
-		fates[i].Err = err
-		mu.Lock()
-		defer mu.Unlock()
-		if failed++; i < at {
-			at, first = i, err
-		}
-		return nil
+		return err
 	})
 	switch {
-	case err != nil || failed == 0:
+	case err != nil || len(failed) == 0:
 		return fates, err
-	case failed > 1:
-		return fates, fmt.Errorf("%w (%d of %d writes fail)", first, failed, len(wr.Children))
+	case len(failed) > 1:
+		return fates, fmt.Errorf("%w (%d of %d writes fail)", failed[0], len(failed), len(fates))
 	}
-	return fates, first
+	return fates, failed[0]
 }
 
 // atPos adds where in the code the write is, where it is known.
@@ -125,7 +114,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	case m.Unchanged == nil && !childSigned(seal, m.Object, obj): // the clock of the API server is another one
 		m.Unchanged = &effect.Unchanged{UID: uidOf(obj)}
 		return w.child(ctx, manager, m, cause)
-	case !Same(m.Object, obj, manager):
+	case !Same(m.Object, obj, manager, ""):
 		form = Form(m.Object, obj, manager)
 	}
 	return form, nil
@@ -267,11 +256,17 @@ func fixed(err error) bool {
 	return false
 }
 
-// Same says whether a forced apply of want by manager would leave live as it is. False where that is
-// not known.
-func Same(want, live map[string]any, manager string) bool {
-	owned := apply.FieldsOf(live, manager, "")
+// Same says whether a forced apply of want by manager would leave live, or that subresource of it, as it is. False
+// where that is not known.
+func Same(want, live map[string]any, manager, subresource string) bool {
+	owned := apply.FieldsOf(live, manager, subresource)
 	return apply.SameAs(asSigned(want, live, owned), live, owned, apply.Equal)
+}
+
+// Owns is Same whatever the values are: somebody who changes one takes it from manager.
+func Owns(want, live map[string]any, manager, subresource string) bool {
+	owned := apply.FieldsOf(live, manager, subresource)
+	return apply.SameAs(asSigned(want, live, owned), live, owned, func(_, _ any) bool { return true })
 }
 
 // asSigned is want with the signature that manager has put on live: it differs from one write to another.
@@ -282,12 +277,6 @@ func asSigned(want, live map[string]any, owned *apply.Fields) map[string]any {
 	return reconcile.Signed(want, live)
 }
 
-// Owns is Same whatever the values are: somebody who changes one takes it from manager.
-func Owns(want, live map[string]any, manager string) bool {
-	owned := apply.FieldsOf(live, manager, "")
-	return apply.SameAs(asSigned(want, live, owned), live, owned, func(_, _ any) bool { return true })
-}
-
 // Written says whether manager has made live a child. Signed says whether it carries the signature, too: else
 // somebody has written the marks, or an earlier version.
 func Written(seal *effect.Seal, live map[string]any, manager string) (made, signed bool) {
@@ -295,14 +284,14 @@ func Written(seal *effect.Seal, live map[string]any, manager string) (made, sign
 	return marked(apply.FieldsOf(live, manager, "")) || signed && cleared(live), signed
 }
 
-// Takers returns the other managers of an object, without those that write its status only.
-func Takers(live map[string]any, manager string) (out []string) {
-	entries := effect.At[[]any](live, "metadata", "managedFields")
-	for _, e := range entries {
+// Taker returns the last one of the other managers of an object, "" for none. Those that write its status only do not
+// count.
+func Taker(live map[string]any, manager string) (taker string) {
+	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
 		entry, _ := e.(map[string]any)
 		if by, _ := entry["manager"].(string); by != manager && by != "" && entry["subresource"] != "status" {
-			out = append(out, by)
+			taker = by
 		}
 	}
-	return out
+	return taker
 }

@@ -56,7 +56,7 @@ func TestWritten(t *testing.T) {
 	if made("kubectl-edit") {
 		t.Error("an update is no apply")
 	}
-	if by := Takers(live, "us"); len(by) != 1 || by[0] != "kubectl-edit" {
+	if by := Taker(live, "us"); by != "kubectl-edit" {
 		t.Errorf("by %v", by)
 	}
 }

@@ -95,15 +95,6 @@ func TestMapperServesHelm(t *testing.T) {
 	if _, err := c.Mapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "v1"); err != nil {
 		t.Fatal(err)
 	}
-	// Charts may hold lists; nobody serves such a kind.
-	for _, gk := range []schema.GroupKind{{Kind: "List"}, {Kind: "ConfigMapList"}, {Group: "example.com", Kind: "WidgetList"}} {
-		if got, err := c.Mapper().RESTMapping(gk, "v1"); err != nil || got.GroupVersionKind.Kind != gk.Kind {
-			t.Errorf("mapping of %s is %+v, %v", gk, got, err)
-		}
-	}
-	if _, err := c.Mapper().RESTMapping(schema.GroupKind{Kind: "UnicornList"}, "v1"); !meta.IsNoMatchError(err) {
-		t.Errorf("a list of an unknown kind gives %v", err)
-	}
 }
 
 func TestGetAndList(t *testing.T) {

@@ -46,43 +46,29 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 			return nil
 		},
 		Fields:     func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) },
-		Same:       func(want, live map[string]any) bool { return Same(want, live, manager) },
-		Owns:       func(want, live map[string]any) bool { return Owns(want, live, manager) },
+		Same:       func(want, live map[string]any) bool { return Same(want, live, manager, "") },
+		Owns:       func(want, live map[string]any) bool { return Owns(want, live, manager, "") },
 		Form:       func(want, live map[string]any) string { return Form(want, live, manager) },
-		StatusSame: func(want, live map[string]any) bool { return StatusSame(want, live, manager) },
+		StatusSame: func(want, live map[string]any) bool { return Same(want, live, manager, "status") },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return StatusOf(live, manager) },
-		Writer: func(live map[string]any) (w hook.Written) {
+		Writer: func(live map[string]any) hook.Written {
 			made, signed := Written(seal, live, manager)
-			w.Ours = made && (signed || seal.TakesUnsigned())
-			w.Unsigned = made && !signed
-			if takers := Takers(live, manager); len(takers) > 0 {
-				w.By = takers[len(takers)-1]
-			}
-			return w
+			return hook.Written{Ours: made && (signed || seal.TakesUnsigned()), Unsigned: made && !signed, By: Taker(live, manager)}
 		},
 	}
 }
 
 // fieldsOf is what is known of the fields that a manager has for a holder.
 func fieldsOf(h reconcile.Holder, manager string) hook.Fields {
-	f := hook.Fields{
+	return hook.Fields{
 		Manager: manager,
-		Writer: func(live map[string]any, mark string) (w hook.Written) {
-			w.Ours = FieldsWritten(live, manager, mark)
-			if takers := Takers(live, manager); len(takers) > 0 {
-				w.By = takers[len(takers)-1]
-			}
-			return w
+		Writer: func(live map[string]any, mark string) hook.Written {
+			return hook.Written{Ours: FieldsWritten(live, manager, mark), By: Taker(live, manager)}
 		},
-		Same: func(want, live map[string]any) bool { return Same(want, live, manager) },
-		Owns: func(want, live map[string]any) bool { return Owns(want, live, manager) },
+		Same: func(want, live map[string]any) bool { return Same(want, live, manager, h.Subresource) },
+		Owns: func(want, live map[string]any) bool { return Owns(want, live, manager, h.Subresource) },
 		Rival: func(want, live map[string]any, mark string) hook.Rival {
 			return Rival(want, live, manager, mark, h.Subresource)
 		},
 	}
-	if h.Subresource == "status" {
-		f.Same = func(want, live map[string]any) bool { return StatusSame(want, live, manager) }
-		f.Owns = func(want, live map[string]any) bool { return StatusOwns(want, live, manager) }
-	}
-	return f
 }

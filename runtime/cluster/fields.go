@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -74,7 +75,7 @@ func FieldsWritten(live map[string]any, manager, mark string) bool {
 func Rival(want, live map[string]any, manager, mark, subresource string) (out hook.Rival) {
 	var own []string
 	if a := apply.FieldsOf(live, manager, subresource); a != nil {
-		own = clashes(want, live, a.Set, "")
+		own = clashing(want, live, a.Set)
 	}
 	parents := []string{manager}
 	writers := writersOf(live)
@@ -88,7 +89,7 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 				continue
 			}
 			parents = append(parents, by)
-			for _, field := range clashes(want, live, a.Set, "") {
+			for _, field := range clashing(want, live, a.Set) {
 				yields := mark < held.Name && slices.Contains(own, field)
 				if out.Parent == "" || !yields {
 					out = hook.Rival{Parent: held.Key, Field: field, Yields: yields}
@@ -129,24 +130,30 @@ func othersClash(want, live map[string]any, but []string) bool {
 		entry, _ := e.(map[string]any)
 		by, _ := entry["manager"].(string)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		return !slices.Contains(but, by) && len(fields) > 0 && len(clashes(want, live, fields, "")) > 0
+		return !slices.Contains(but, by) && len(fields) > 0 && len(clashing(want, live, fields)) > 0
 	})
 }
 
-// clashes are the paths of values of want that are owned so, and that live has otherwise.
-func clashes(want, live any, owned map[string]any, path string) (out []string) {
+// clashing are the paths of [clashes].
+func clashing(want, live, owned map[string]any) (out []string) {
+	clashes("", want, live, owned, func(path string, _, _ any) { out = append(out, "."+path) })
+	return out
+}
+
+// clashes tells of values of want that are owned so, as a whole, and that live has otherwise.
+func clashes(path string, want, live any, owned map[string]any, tell func(path string, want, live any)) {
 	if apply.Whole(owned) {
 		if !apply.Equal(want, live) {
-			out = append(out, path)
+			tell(path, want, live)
 		}
-		return out
+		return
 	}
 	switch want := want.(type) {
 	case map[string]any:
 		there, _ := live.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(want)) {
 			if fields, has := owned["f:"+key].(map[string]any); has {
-				out = append(out, clashes(want[key], there[key], fields, path+"."+key)...)
+				clashes(object.Below(path, key), want[key], there[key], fields, tell)
 			}
 		}
 	case []any:
@@ -156,9 +163,8 @@ func clashes(want, live any, owned map[string]any, path string) (out []string) {
 			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && apply.Names(kind, text, item) })
 			is := slices.IndexFunc(there, func(item any) bool { return apply.IsNamed(kind, text, item) })
 			if fields, has := owned[name].(map[string]any); has && at >= 0 && is >= 0 {
-				out = append(out, clashes(want[at], there[is], fields, path+"["+text+"]")...)
+				clashes(path+"["+text+"]", want[at], there[is], fields, tell)
 			}
 		}
 	}
-	return out
 }

@@ -23,7 +23,7 @@ func OtherForms(want, live map[string]any, manager string) []string {
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		if fields, is := entry["fieldsV1"].(map[string]any); is && entry["manager"] == manager && entry["subresource"] == nil {
-			f.look("", want, live, fields)
+			clashes("", want, live, fields, f.differ)
 		}
 	}
 	return f.found
@@ -51,21 +51,24 @@ type forms struct {
 // maxForm bounds a value in one line.
 const maxForm = 60
 
-// look compares a value with what is there; owned are the fields inside it that the manager has, none for the value
-// as a whole.
-func (f *forms) look(path string, want, live any, owned map[string]any) {
-	if apply.Equal(want, live) && apply.Whole(owned) {
+// differ notes how a value differs that is owned as a whole.
+func (f *forms) differ(path string, want, live any) {
+	if apply.Equal(want, live) {
 		return
 	}
 	switch want := want.(type) {
 	case map[string]any:
 		if live, is := live.(map[string]any); is {
-			f.fields(path, want, live, owned)
+			for _, key := range slices.Sorted(maps.Keys(apply.Union(want, live))) {
+				f.differ(object.Below(path, key), want[key], live[key])
+			}
 			return
 		}
 	case []any:
-		if live, is := live.([]any); is && (!apply.Whole(owned) || len(want) == len(live)) {
-			f.items(path, want, live, owned)
+		if live, is := live.([]any); is && len(want) == len(live) {
+			for i, item := range want {
+				f.differ(fmt.Sprintf("%s[%d]", path, i), item, live[i])
+			}
 			return
 		}
 	}
@@ -77,35 +80,5 @@ func (f *forms) look(path string, want, live any, owned map[string]any) {
 		f.found = append(f.found, fmt.Sprintf("%s as %s, which is not given", path, is))
 	default:
 		f.found = append(f.found, fmt.Sprintf("%s as %s, not %s", path, is, should))
-	}
-}
-
-func (f *forms) fields(path string, want, live, owned map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if fields, is := owned["f:"+key].(map[string]any); is || apply.Whole(owned) {
-			f.look(object.Below(path, key), want[key], live[key], fields)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(live)) {
-		if _, given := want[key]; !given && apply.Whole(owned) {
-			f.look(object.Below(path, key), nil, live[key], nil)
-		}
-	}
-}
-
-func (f *forms) items(path string, want, live []any, owned map[string]any) {
-	for i, item := range want {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if apply.Whole(owned) {
-			f.look(at, item, live[i], nil)
-			continue
-		}
-		for name, fields := range owned {
-			kind, text, _ := strings.Cut(name, ":")
-			there := slices.IndexFunc(live, func(other any) bool { return other != nil && apply.IsNamed(kind, text, other) })
-			if fields, is := fields.(map[string]any); is && kind == "k" && there >= 0 && apply.Names(kind, text, item) {
-				f.look(at, item, live[there], fields)
-			}
-		}
 	}
 }

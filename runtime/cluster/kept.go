@@ -14,7 +14,6 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -59,8 +58,7 @@ type KeptOptions struct {
 // it, so a second writer is found out, see [ErrOtherWriter]. It is safe for concurrent
 // use.
 type Kept struct {
-	o       KeptOptions
-	mapping Mapping
+	o KeptOptions
 
 	mu      sync.Mutex
 	loaded  bool
@@ -96,11 +94,7 @@ func (c content) equal(other content) bool {
 
 // NewKept makes a store. It does no I/O.
 func NewKept(o KeptOptions) *Kept {
-	return &Kept{
-		o:       o,
-		mapping: Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true},
-		modules: map[string]*keptModule{},
-	}
+	return &Kept{o: o, modules: map[string]*keptModule{}}
 }
 
 // Load reads all that is kept, by module and key, with one paged list.
@@ -109,18 +103,18 @@ func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
 	modules := map[string]*keptModule{}
 	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel
 	read := func(obj map[string]any) error { return k.read(obj, modules, out) }
-	_, err := k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
+	_, err := k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		clear(out)
 		clear(modules)
-		_, err = k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
+		_, err = k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
 	}
 	var broken *keptError
 	switch {
 	case errors.As(err, &broken):
 		return nil, err
 	case err != nil:
-		return nil, k.o.Client.Explain(err, "list", k.mapping, k.o.Namespace)
+		return nil, k.o.Client.Explain(err, "list", secrets, k.o.Namespace)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -215,20 +209,20 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	if err := k.settle(ctx, module, m); err != nil {
 		return k.notKept(module, err)
 	}
-	// From here on it is not sure what is stored, until all writes are done.
-	last := m.last
-	changed, gone := last.differs(data)
+	was := m.last
+	if was == nil {
+		was = m.unsure()
+	}
+	changed, gone := was.differs(data)
 	if err := keepable(module, data, changed); err != nil {
 		return err
 	}
-	var changes []change
-	patch := last.patch(m, data, changed, gone)
-	if patch != nil {
-		changes = patch.changes()
-	} else {
-		changes = m.changes(data)
+	next := m.layout(was, data, changed, gone, false)
+	if _, crossed := next.moves(); crossed {
+		next = m.layout(was, data, changed, gone, true)
 	}
-	m.last = nil
+	changes := next.changes()
+	m.last = nil // it is not sure what is stored, until all writes are done
 	if len(changes) > 0 {
 		// Counted before the first write: one that fails may have been carried
 		// out all the same.
@@ -239,11 +233,7 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 			return k.notKept(module, err)
 		}
 	}
-	if patch != nil {
-		m.last = last.patched(patch, data, changed, gone)
-	} else {
-		m.last = newSaved(m, data)
-	}
+	m.last = next.saved(changed, gone)
 	if len(m.parts) == 0 {
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"fmt"
@@ -8,122 +9,109 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// change is one Secret to write, with all the keys it then holds; none means that
-// it goes away.
-type change struct {
-	part int
-	keys []string
+// saved is what is stored: a save looks at the keys that differ, and not at each of thousands.
+type saved struct {
+	data map[string][]byte // empty after a start or a failure, when no more is known than digests
+	home map[string]int    // the number of the Secret that has the newest value, by key
+	size map[int]int       // in bytes, by number; as data
+	// outdated are the Secrets that hold a key of which a crash has left a newer value in another one.
+	outdated map[int]bool
 }
 
-// changes compares data with what is stored and returns what to write, in an
-// order that loses no key at a crash: first the Secrets that keys move to, then those
-// with a copy that is outdated, then the others that get something new, then those that only
-// lose keys, older before newer, so that an outdated copy never outlives the right one.
-func (m *keptModule) changes(data map[string][]byte) []change {
-	target := m.layout(data, false)
-	receives, outdated, crossed := m.moves(target, data)
-	if crossed {
-		target = m.layout(data, true)
-		receives, _, _ = m.moves(target, data)
-	}
-	numbers := slices.Collect(maps.Keys(m.parts))
-	for number := range target {
-		if m.parts[number] == nil {
-			numbers = append(numbers, number)
-		}
-	}
-	type ranked struct {
-		change
-		rank     int
-		revision int64
-	}
-	var out []ranked
-	for _, number := range numbers {
-		p := m.parts[number]
-		if p == nil {
-			p = &part{}
-		}
-		keys := target[number]
-		slices.Sort(keys)
-		gains, same := false, len(p.sums) == len(keys) && len(keys) > 0
-		for _, key := range keys {
-			sum, stored := p.sums[key]
-			if !stored || sum != sha256.Sum256(data[key]) {
-				gains, same = true, false
-			}
-		}
-		switch {
-		case same:
-		case receives[number]:
-			out = append(out, ranked{change{number, keys}, 0, 0})
-		case outdated[number]:
-			out = append(out, ranked{change{number, keys}, 1, p.revision})
-		case gains:
-			out = append(out, ranked{change{number, keys}, 2, 0})
-		default:
-			out = append(out, ranked{change{number, keys}, 3, p.revision})
-		}
-	}
-	slices.SortFunc(out, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.revision, b.revision), cmp.Compare(a.part, b.part))
-	})
-	changes := make([]change, len(out))
-	for i, r := range out {
-		changes[i] = r.change
-	}
-	return changes
-}
-
-// moves says which Secrets get keys that are stored in another one, and which hold a key of
-// which a crash has left a newer value in another one. Crossed says that one of those that get
-// keys gives such keys away as well, or the right value of one that goes: then no order of
-// writes is safe.
-func (m *keptModule) moves(target map[int][]string, data map[string][]byte) (receives, outdated map[int]bool, crossed bool) {
-	receives, outdated = map[int]bool{}, map[int]bool{}
-	gives := map[int]bool{}
-	for number, keys := range target {
-		for _, key := range keys {
-			if home := m.home(key); home != 0 && home != number {
-				receives[number], gives[home] = true, true
-			}
-		}
-	}
+// unsure is what is known to be stored by the Secrets alone.
+func (m *keptModule) unsure() *saved {
+	s := &saved{data: map[string][]byte{}, home: map[string]int{}, size: map[int]int{}, outdated: map[int]bool{}}
 	for number, p := range m.parts {
+		if len(p.sums) == 0 { // it goes
+			s.outdated[number] = true
+		}
 		for key := range p.sums {
-			home := m.home(key)
-			if home == number {
-				continue
+			older, twice := s.home[key]
+			if !twice || cmp.Or(cmp.Compare(p.revision, m.parts[older].revision), older-number) > 0 {
+				s.home[key] = number
+			} else {
+				older = number
 			}
-			outdated[number] = true
-			if _, stays := data[key]; !stays {
-				gives[home] = true
+			if twice {
+				s.outdated[older] = true
 			}
 		}
 	}
-	for number := range receives {
-		crossed = crossed || gives[number]
+	return s
+}
+
+// differs returns the keys that are new or have another value, and those that are gone.
+func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
+	fresh := 0
+	for key, value := range data {
+		if old, known := s.data[key]; known && bytes.Equal(old, value) {
+			continue
+		}
+		if _, stored := s.home[key]; !stored {
+			fresh++
+		}
+		changed = append(changed, key)
 	}
-	return receives, outdated, crossed
+	if len(data)-fresh < len(s.home) {
+		for key := range s.home {
+			if _, stays := data[key]; !stays {
+				gone = append(gone, key)
+			}
+		}
+	}
+	slices.SortFunc(changed, compareKeys)
+	return changed, gone
+}
+
+// compareKeys sorts keys by what comes after their first word, so that the layer and the
+// state of one subject come into one Secret.
+func compareKeys(a, b string) int {
+	_, left, _ := strings.Cut(a, ".")
+	_, right, _ := strings.Cut(b, ".")
+	return cmp.Or(strings.Compare(left, right), strings.Compare(a, b))
+}
+
+// layout is where keys come by a save.
+type layout struct {
+	m    *keptModule
+	was  *saved
+	data map[string][]byte
+	to   map[string]int // of each key that is new, or gets another value or place
+	size map[int]int
+	// touched are the Secrets of which something differs.
+	touched map[int]bool
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long
 // as it fits, so that a change of one writes one Secret; Secrets that are nearly
 // empty are joined. cautious moves keys to new Secrets only.
-func (m *keptModule) layout(data map[string][]byte, cautious bool) map[int][]string {
-	target := map[int][]string{}
-	size := map[int]int{}
-	put := func(number int, key string) {
-		target[number] = append(target[number], key)
-		size[number] += len(key) + len(data[key])
+func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, cautious bool) *layout {
+	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated)}
+	if l.touched == nil {
+		l.touched = map[int]bool{}
+	}
+	for _, key := range slices.Concat(changed, gone) {
+		if home := was.home[key]; home != 0 {
+			l.touched[home] = true
+			if old, known := was.data[key]; known {
+				l.size[home] -= len(key) + len(old)
+			}
+		}
 	}
 	fits := func(number int, key string) bool {
-		return size[number] == 0 || size[number]+len(key)+len(data[key]) <= partLimit
+		return l.size[number] == 0 || l.size[number]+len(key)+len(data[key]) <= partLimit
+	}
+	put := func(number int, key string) {
+		l.to[key], l.touched[number] = number, true
+		l.size[number] += len(key) + len(data[key])
 	}
 	var homeless []string
-	for _, key := range slices.SortedFunc(maps.Keys(data), compareKeys) {
-		if home := m.home(key); home != 0 && fits(home, key) {
+	for _, key := range changed {
+		if home := was.home[key]; home != 0 && fits(home, key) {
 			put(home, key)
 		} else {
 			homeless = append(homeless, key)
@@ -136,37 +124,144 @@ func (m *keptModule) layout(data map[string][]byte, cautious bool) map[int][]str
 		}
 		put(number, key)
 	}
-	if cautious {
-		return target
+	if !cautious {
+		l.join()
 	}
-	// Join from the end: the last Secret into the first one with room for both
-	// and as much again, so that they do not part at the next small change.
-	for _, last := range slices.Backward(slices.Sorted(maps.Keys(target))) {
-		for number := 1; number < last; number++ {
-			if size[number]+size[last] <= partLimit/2 {
-				target[number] = append(target[number], target[last]...)
-				size[number] += size[last]
-				delete(target, last)
-				delete(size, last)
-				break
+	return l
+}
+
+// join puts the last Secret into the first one with room for both and as much again, so that they do not part at the
+// next small change.
+func (l *layout) join() {
+	for _, last := range slices.Backward(slices.Sorted(maps.Keys(l.size))) {
+		for number := 1; number < last && l.size[last] > 0; number++ {
+			if l.size[number]+l.size[last] <= partLimit/2 {
+				for _, key := range l.keys(last) {
+					l.to[key] = number
+				}
+				l.size[number] += l.size[last]
+				l.size[last] = 0
+				l.touched[number], l.touched[last] = true, true
 			}
 		}
 	}
-	return target
 }
 
-// home is the Secret that holds the newest value of key; 0 means none.
-func (m *keptModule) home(key string) int {
-	home := 0
-	for number, p := range m.parts {
-		if _, ok := p.sums[key]; !ok {
-			continue
-		}
-		if home == 0 || p.revision > m.parts[home].revision || p.revision == m.parts[home].revision && number < home {
-			home = number
+// keys are those that a Secret then holds.
+func (l *layout) keys(number int) (out []string) {
+	if p := l.m.parts[number]; p != nil {
+		for key := range p.sums {
+			_, moves := l.to[key]
+			if _, stays := l.data[key]; stays && !moves && l.was.home[key] == number {
+				out = append(out, key)
+			}
 		}
 	}
-	return home
+	for key, to := range l.to {
+		if to == number {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// moves says which Secrets get keys that are stored in another one. Crossed says that one of them gives such keys away as
+// well, or the right value of a key that goes and is outdated elsewhere: then no order of writes is safe.
+func (l *layout) moves() (receives map[int]bool, crossed bool) {
+	receives = map[int]bool{}
+	gives := map[int]bool{}
+	for key, number := range l.to {
+		if home := l.was.home[key]; home != 0 && home != number {
+			receives[number], gives[home] = true, true
+		}
+	}
+	for number := range l.was.outdated {
+		for key := range l.m.parts[number].sums {
+			if _, stays := l.data[key]; !stays && l.was.home[key] != number {
+				gives[l.was.home[key]] = true
+			}
+		}
+	}
+	for number := range receives {
+		crossed = crossed || gives[number]
+	}
+	return receives, crossed
+}
+
+// change is one Secret to write, with all the keys it then holds; none means that
+// it goes away.
+type change struct {
+	part int
+	keys []string
+}
+
+// changes returns what to write, in an order that loses no key at a crash: first the Secrets that keys move to, then
+// those with a copy that is outdated, then the others that get something new, then those that only lose keys, older
+// before newer, so that an outdated copy never outlives the right one.
+func (l *layout) changes() (out []change) {
+	receives, _ := l.moves()
+	rank, revision := map[int]int{}, map[int]int64{}
+	for number := range l.touched {
+		p := l.m.parts[number]
+		if p == nil {
+			p = &part{}
+		}
+		keys, gains := l.keys(number), false
+		for _, key := range keys {
+			sum, stored := p.sums[key]
+			gains = gains || !stored || sum != sha256.Sum256(l.data[key])
+		}
+		switch {
+		case !gains && len(keys) == len(p.sums) && (len(keys) > 0 || l.m.parts[number] == nil):
+			continue
+		case receives[number]:
+			rank[number] = 0
+		case l.was.outdated[number]:
+			rank[number], revision[number] = 1, p.revision
+		case gains:
+			rank[number] = 2
+		default:
+			rank[number], revision[number] = 3, p.revision
+		}
+		out = append(out, change{number, keys})
+	}
+	slices.SortFunc(out, func(a, b change) int {
+		return cmp.Or(rank[a.part]-rank[b.part], cmp.Compare(revision[a.part], revision[b.part]), a.part-b.part)
+	})
+	return out
+}
+
+// saved is what is stored once all is written.
+func (l *layout) saved(changed, gone []string) *saved {
+	s := l.was
+	for _, key := range gone {
+		delete(s.data, key)
+		delete(s.home, key)
+	}
+	for _, key := range changed {
+		s.data[key] = l.data[key]
+	}
+	maps.Copy(s.home, l.to)
+	maps.DeleteFunc(l.size, func(_, size int) bool { return size == 0 })
+	s.size, s.outdated = l.size, nil
+	return s
+}
+
+// keepable says which of some keys of data cannot be kept.
+func keepable(module string, data map[string][]byte, keys []string) error {
+	for _, key := range keys {
+		if key == "" {
+			return fmt.Errorf("module %s: data cannot be kept under an empty name", module)
+		}
+		if len(data[key]) > valueLimit {
+			return fmt.Errorf("module %s: the kept state of %q has %d KiB, more than the %d KiB that fit into a Secret: keep less", module, key, len(data[key])>>10, valueLimit>>10)
+		}
+		if len(encodeKey(key)) > validation.DNS1123SubdomainMaxLength {
+			return fmt.Errorf("module %s: %q is too long a name to keep data under: shorten it", module, key)
+		}
+	}
+	return nil
 }
 
 // encodeKey writes any text as a key of a Secret: what a key may not hold, and the

@@ -114,14 +114,14 @@ func (k *Kept) settle(ctx context.Context, module string, m *keptModule) error {
 	}
 	found := map[string]*keptModule{}
 	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel + "=" + module
-	_, err := k.o.Client.Each(ctx, k.mapping, k.o.Namespace, metav1.ListOptions{LabelSelector: selector},
+	_, err := k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector},
 		func(obj map[string]any) error { return k.read(obj, found, map[string]map[string][]byte{module: {}}) })
 	var broken *keptError
 	switch {
 	case errors.As(err, &broken):
 		return fmt.Errorf("%w: %w", ErrOtherWriter, err)
 	case err != nil:
-		return k.o.Client.Explain(err, "list", k.mapping, k.o.Namespace)
+		return k.o.Client.Explain(err, "list", secrets, k.o.Namespace)
 	}
 	stored := found[module]
 	if stored == nil {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,32 +43,9 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 		return &meta.RESTMapping{Resource: found.GVR, GroupVersionKind: gvk, Scope: scope}, nil
 	}
 	if given {
-		for _, version := range versions {
-			if list := m.list(gk.WithVersion(version)); list != nil {
-				return list, nil
-			}
-		}
 		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 	}
 	return m.DeferredDiscoveryRESTMapper.RESTMapping(gk)
-}
-
-// list returns the mapping of a list of objects, "List" or "ConfigMapList", which charts
-// may render: Helm looks it up before it takes the objects out, and it is nowhere served.
-func (m *mapper) list(gvk schema.GroupVersionKind) *meta.RESTMapping {
-	of, is := strings.CutSuffix(gvk.Kind, "List")
-	if !is {
-		return nil
-	}
-	if of != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-		defer cancel()
-		if _, err := m.client.Mapping(ctx, gvk.GroupVersion().String(), of); err != nil {
-			return nil
-		}
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return &meta.RESTMapping{Resource: plural, GroupVersionKind: gvk, Scope: meta.RESTScopeRoot}
 }
 
 // Reset forgets which kinds there are.

@@ -9,7 +9,7 @@ import (
 )
 
 // Pruned is what has to be known of a child of manager, beside Secrets, of which all is: who it is, whose, how
-// it is, the fields that manager has applied, and who else writes it. [Same], [Written] and [Takers] say the
+// it is, the fields that manager has applied, and who else writes it. [Same], [Written] and [Taker] say the
 // same of it, and so do package reconcile and [kstatus.Of]. It shares maps with live.
 func Pruned(live map[string]any, manager string) map[string]any {
 	out := map[string]any{}
@@ -22,7 +22,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 		spec, status := kstatus.Part(live)
 		for key, m := range map[string]map[string]any{"spec": spec, "status": status} {
 			if len(m) > 0 {
-				out[key] = union(out[key], m)
+				out[key] = apply.Union(out[key], m)
 			}
 		}
 		out["apiVersion"], out["kind"] = live["apiVersion"], live["kind"]
@@ -43,7 +43,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	}
 	for _, in := range []string{"labels", "annotations"} {
 		if m, _ := metadata[in].(map[string]any); m != nil {
-			own[in] = union(own[in], marksOf(m))
+			own[in] = apply.Union(own[in], marksOf(m))
 		}
 	}
 	own["managedFields"] = managers(metadata, manager)
@@ -131,24 +131,4 @@ func ownedItem(item any, owned map[string]any) (any, bool) {
 		return m, true
 	}
 	return nil, false
-}
-
-// union is a, with what b has beside it.
-func union(a any, b map[string]any) map[string]any {
-	of, _ := a.(map[string]any)
-	out := maps.Clone(of)
-	if out == nil {
-		return b
-	}
-	for key, v := range b {
-		more, is := v.(map[string]any)
-		has, there := out[key]
-		switch _, deeper := has.(map[string]any); {
-		case !there:
-			out[key] = v
-		case is && deeper:
-			out[key] = union(has, more)
-		}
-	}
-	return out
 }

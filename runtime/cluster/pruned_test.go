@@ -24,7 +24,7 @@ func sameOfAPart(t *testing.T, want map[string]any, ref effect.Ref, w *farWorld)
 	for _, manager := range []string{"starling/web/f", "them"} {
 		kept := object.Pack(Pruned(live, manager)).Unpack()
 		for _, want := range []map[string]any{want, w.writer.marksOf("starling/web/f", "children", false).on(want)} {
-			if of, is := Same(want, live, manager), Same(want, kept, manager); of != is {
+			if of, is := Same(want, live, manager, ""), Same(want, kept, manager, ""); of != is {
 				t.Errorf("%s: the same of all: %t, of what is kept: %t\n%v", manager, of, is, kept)
 			}
 		}
@@ -39,7 +39,7 @@ func told(live map[string]any, manager string) map[string]any {
 	key, uid := reconcile.ParentOf(live)
 	ours, _ := Written(nil, live, manager)
 	return map[string]any{
-		"ours": ours, "by": Takers(live, manager), "child": reconcile.ChildOf(live), "parent": key + "/" + uid, "status": kstatus.Of(live),
+		"ours": ours, "by": Taker(live, manager), "child": reconcile.ChildOf(live), "parent": key + "/" + uid, "status": kstatus.Of(live),
 	}
 }
 

@@ -8,12 +8,6 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// StatusSame says whether a forced apply of want, which holds nothing but identity and status, would leave
-// the status of live as it is. False where that is not known.
-func StatusSame(want, live map[string]any, manager string) bool {
-	return apply.SameAs(want, live, apply.FieldsOf(live, manager, "status"), apply.Equal)
-}
-
 // statusStands says that a watch shows the object with the status that the write asks for.
 func (w *Writer) statusStands(manager string, wr effect.Write) bool {
 	if wr.Kind != effect.WriteStatus || !wr.Force || wr.Guard != nil || w.o.Known == nil {
@@ -23,12 +17,7 @@ func (w *Writer) statusStands(manager string, wr effect.Write) bool {
 	if u := wr.Unchanged; u != nil && (u.ResourceVersion != "" && u.ResourceVersion != versionOf(live) || u.UID != "" && u.UID != uidOf(live)) {
 		return false // it is told that it has changed
 	}
-	return live != nil && StatusSame(wr.Object, live, manager)
-}
-
-// StatusOwns is StatusSame whatever the values are.
-func StatusOwns(want, live map[string]any, manager string) bool {
-	return apply.SameAs(want, live, apply.FieldsOf(live, manager, "status"), func(_, _ any) bool { return true })
+	return live != nil && Same(wr.Object, live, manager, "status")
 }
 
 // StatusOf returns the fields of the status of live that manager has applied, and when they have changed
@@ -46,14 +35,6 @@ func StatusOf(live map[string]any, manager string) (fields map[string]any, at ti
 			fields[key] = status[key]
 		}
 	}
-	return fields, changedAt(a)
-}
-
-// changedAt is when the fields have changed last; zero: not known.
-func changedAt(a *apply.Fields) time.Time {
-	at, err := time.Parse(time.RFC3339, a.At)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
+	at, _ = time.Parse(time.RFC3339, a.At)
+	return fields, at
 }

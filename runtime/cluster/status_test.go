@@ -36,11 +36,11 @@ status:
 		`{conditions: [{type: Ready, status: "True"}]}`:                            false, // it goes
 		`{url: "https://x", more: 1, conditions: [{type: Ready, status: "True"}]}`: false,
 	} {
-		if got := StatusSame(want(text), live, "us"); got != same {
+		if got := Same(want(text), live, "us", "status"); got != same {
 			t.Errorf("%s: %t", text, got)
 		}
 	}
-	if StatusSame(want("{seen: 3}"), live, "them") {
+	if Same(want("{seen: 3}"), live, "them", "status") {
 		t.Error("an update is no apply")
 	}
 	fields, at := StatusOf(live, "us")

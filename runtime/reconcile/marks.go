@@ -60,23 +60,12 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	if p.Retain {
 		marks[RetainAnnotation] = "true"
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	given, _ := meta["annotations"].(map[string]any)
-	for key, v := range given {
-		if !slices.Contains(annotations[:], key) {
-			marks[key] = v
-		}
-	}
-	obj, meta = maps.Clone(obj), maps.Clone(meta)
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	meta["annotations"], obj["metadata"] = marks, meta
+	obj, meta := withMetadata(obj)
+	given := cloned(meta, "annotations")
+	maps.DeleteFunc(given, func(key string, _ any) bool { return slices.Contains(annotations[:], key) })
+	maps.Copy(given, marks)
 	if parent.Controller != "" {
-		given, _ := meta["labels"].(map[string]any)
-		labels := map[string]any{}
-		maps.Copy(labels, given)
-		labels[ControllerLabel], meta["labels"] = parent.Controller, labels
+		cloned(meta, "labels")[ControllerLabel] = parent.Controller
 	}
 	if parent.Owner != nil {
 		given, _ := meta["ownerReferences"].([]any)
@@ -85,21 +74,29 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	return obj
 }
 
+// withMetadata returns a copy of an object and its metadata, to be changed.
+func withMetadata(obj map[string]any) (out, meta map[string]any) {
+	out = maps.Clone(obj)
+	return out, cloned(out, "metadata")
+}
+
+// cloned puts a copy in the place of a map, or an empty one, to be changed.
+func cloned(obj map[string]any, key string) map[string]any {
+	out := map[string]any{}
+	given, _ := obj[key].(map[string]any)
+	maps.Copy(out, given)
+	obj[key] = out
+	return out
+}
+
 // Signed returns an object as it is written, with the signature that it has already.
 func Signed(obj, live map[string]any) map[string]any {
-	meta, _ := live["metadata"].(map[string]any)
-	has, _ := meta["annotations"].(map[string]any)
-	if has[effect.ChildSignature] == nil {
+	has := effect.At[any](live, "metadata", "annotations", effect.ChildSignature)
+	if has == nil {
 		return obj
 	}
-	meta, _ = obj["metadata"].(map[string]any)
-	given, _ := meta["annotations"].(map[string]any)
-	obj, meta, given = maps.Clone(obj), maps.Clone(meta), maps.Clone(given)
-	if given == nil {
-		given = map[string]any{}
-	}
-	given[effect.ChildSignature] = has[effect.ChildSignature]
-	meta["annotations"], obj["metadata"] = given, meta
+	obj, meta := withMetadata(obj)
+	cloned(meta, "annotations")[effect.ChildSignature] = has
 	return obj
 }
 
