@@ -347,7 +347,7 @@ func TestRealSets(t *testing.T) {
 	w.refused(applySet(w.configMap("a"), w.configMap("theirs")), "cannot apply ConfigMap "+w.ns+"/theirs: it is there, and set \"children\" of this hook did not make it")
 	w.expect(w.ref("v1", "ConfigMap", "theirs"), nil, "metadata", "labels")
 	// A copy with all marks, and with the field managers, which a create drops, under another name.
-	copied, metadata := withMetadata(w.get(w.ref("v1", "ConfigMap", "a")))
+	copied, metadata := effect.WithMetadata(w.get(w.ref("v1", "ConfigMap", "a")))
 	metadata["name"] = "copy"
 	delete(metadata, "uid")
 	delete(metadata, "resourceVersion")

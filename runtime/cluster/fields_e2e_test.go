@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/starling-operator/starling/runtime/effect"

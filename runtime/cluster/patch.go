@@ -72,7 +72,7 @@ func unfit(err error) bool {
 func fencedPatch(body any, uid, version string) any {
 	switch body := body.(type) {
 	case map[string]any:
-		body, metadata := withMetadata(body)
+		body, metadata := effect.WithMetadata(body)
 		metadata["resourceVersion"] = version
 		if uid != "" {
 			metadata["uid"] = uid

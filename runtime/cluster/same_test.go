@@ -247,7 +247,7 @@ func strategic(random *rand.Rand) any {
 
 // bare is an object without what differs from one server to the other.
 func bare(obj map[string]any) map[string]any {
-	out, metadata := withMetadata(obj)
+	out, metadata := effect.WithMetadata(obj)
 	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp"} {
 		delete(metadata, key)
 	}

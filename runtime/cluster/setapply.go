@@ -35,7 +35,7 @@ func (w *Writer) applying(ctx context.Context, manager string, wr effect.Write) 
 		if kind, err := w.o.Client.Mapping(ctx, m.Ref.APIVersion, m.Ref.Kind); err == nil && !kind.Namespaced && m.Ref.Namespace != "" {
 			var metadata map[string]any // as lists show it
 			m.Ref.Namespace = ""
-			m.Object, metadata = withMetadata(m.Object)
+			m.Object, metadata = effect.WithMetadata(m.Object)
 			delete(metadata, "namespace")
 		}
 		a.asked[m.Ref] = *m

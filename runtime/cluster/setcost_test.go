@@ -146,7 +146,7 @@ func configMaps(n int, namespaces ...string) []map[string]any {
 }
 
 func changed(obj map[string]any, value string) map[string]any {
-	out, _ := withMetadata(obj)
+	out, _ := effect.WithMetadata(obj)
 	out["data"] = map[string]any{"n": value}
 	return out
 }
@@ -296,7 +296,7 @@ func TestSetAtAFailure(t *testing.T) {
 		w := newFarWorld(t)
 		objects := configMaps(100, "a")
 		for _, i := range []int{21, 20} {
-			objects[i], _ = withMetadata(objects[i])
+			objects[i], _ = effect.WithMetadata(objects[i])
 			objects[i]["data"] = map[string]any{"a b": "no key"}
 		}
 		w.api.store.FailNext("patch", "ConfigMap", apierrors.NewServiceUnavailable("not now"), 1)

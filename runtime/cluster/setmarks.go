@@ -68,8 +68,8 @@ func (w *Writer) nameOf(manager string, obj map[string]any) (name string, is boo
 
 // on returns a copy of obj with the marks.
 func (k setMarks) on(obj map[string]any) map[string]any {
-	obj, metadata := withMetadata(obj)
-	labels, annotations := cloned(metadata, "labels"), cloned(metadata, "annotations")
+	obj, metadata := effect.WithMetadata(obj)
+	labels, annotations := effect.Cloned(metadata, "labels"), effect.Cloned(metadata, "annotations")
 	labels[SetLabel], labels[hookLabel] = k.id, k.hook
 	annotations[setAnnotation] = k.of(obj)
 	delete(annotations, keepAnnotation) // of an object that was copied

@@ -77,7 +77,7 @@ func (w *walk) step() {
 		}
 	case 3: // with labels, annotations and field managers
 		if obj != nil {
-			obj, metadata := withMetadata(obj)
+			obj, metadata := effect.WithMetadata(obj)
 			metadata["name"] = fmt.Sprint("copy", w.r.IntN(3))
 			delete(metadata, "uid")
 			delete(metadata, "resourceVersion")

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -247,7 +246,7 @@ func (p *pending) object() map[string]any {
 	if version == "" && (uid == "" || w.Unchanged == nil) {
 		return obj
 	}
-	obj, metadata := withMetadata(obj)
+	obj, metadata := effect.WithMetadata(obj)
 	if version != "" && (w.Unchanged != nil || metadata["resourceVersion"] == nil) {
 		metadata["resourceVersion"] = version
 	}
@@ -255,23 +254,6 @@ func (p *pending) object() map[string]any {
 		metadata["uid"] = uid // else an object that has gone would be made anew
 	}
 	return obj
-}
-
-// withMetadata returns a copy of obj and its metadata, to be changed.
-func withMetadata(obj map[string]any) (out, metadata map[string]any) {
-	out = maps.Clone(obj)
-	return out, cloned(out, "metadata")
-}
-
-// cloned puts a copy in the place of a map of obj, or an empty one, to be changed.
-func cloned(obj map[string]any, key string) map[string]any {
-	given, _ := obj[key].(map[string]any)
-	out := maps.Clone(given)
-	if out == nil {
-		out = map[string]any{}
-	}
-	obj[key] = out
-	return out
 }
 
 // wanted returns the object as it should be, with owner and mark.
@@ -282,7 +264,7 @@ func (p *pending) wanted() map[string]any {
 	if p.owner == nil && !mark && p.sign == nil {
 		return w.Object
 	}
-	obj, metadata := withMetadata(w.Object)
+	obj, metadata := effect.WithMetadata(w.Object)
 	if p.owner != nil {
 		owners, _ := metadata["ownerReferences"].([]any)
 		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool {
@@ -292,10 +274,10 @@ func (p *pending) wanted() map[string]any {
 		metadata["ownerReferences"] = append(owners, p.owner)
 	}
 	if mark {
-		p.client.seal.MarkMade(cloned(metadata, "annotations"), w.Ref, p.live, w.Guard.MarkFor)
+		p.client.seal.MarkMade(effect.Cloned(metadata, "annotations"), w.Ref, p.live, w.Guard.MarkFor)
 	}
 	if p.sign != nil {
-		p.sign(cloned(metadata, "annotations"), p.live)
+		p.sign(effect.Cloned(metadata, "annotations"), p.live)
 	}
 	return obj
 }

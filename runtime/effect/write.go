@@ -2,6 +2,7 @@ package effect
 
 import (
 	"cmp"
+	"maps"
 	"strings"
 	"time"
 )
@@ -105,6 +106,21 @@ func At[T any](obj map[string]any, path ...string) (v T) {
 	}
 	v, _ = obj[path[last]].(T)
 	return v
+}
+
+// Cloned puts a copy in the place of a map in obj, or an empty one where there is none, and returns it to be changed.
+func Cloned(obj map[string]any, key string) map[string]any {
+	out := map[string]any{}
+	given, _ := obj[key].(map[string]any)
+	maps.Copy(out, given)
+	obj[key] = out
+	return out
+}
+
+// WithMetadata returns a copy of obj and its metadata, to be changed.
+func WithMetadata(obj map[string]any) (out, metadata map[string]any) {
+	out = maps.Clone(obj)
+	return out, Cloned(out, "metadata")
 }
 
 // Write is one object write. Its fields are never changed once it is recorded.

@@ -60,12 +60,12 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	if p.Retain {
 		marks[RetainAnnotation] = "true"
 	}
-	obj, meta := withMetadata(obj)
-	given := cloned(meta, "annotations")
+	obj, meta := effect.WithMetadata(obj)
+	given := effect.Cloned(meta, "annotations")
 	maps.DeleteFunc(given, func(key string, _ any) bool { return slices.Contains(annotations[:], key) })
 	maps.Copy(given, marks)
 	if parent.Controller != "" {
-		cloned(meta, "labels")[ControllerLabel] = parent.Controller
+		effect.Cloned(meta, "labels")[ControllerLabel] = parent.Controller
 	}
 	if parent.Owner != nil {
 		given, _ := meta["ownerReferences"].([]any)
@@ -74,29 +74,14 @@ func Mark(obj map[string]any, p *Part, layer int, parent Parent) map[string]any 
 	return obj
 }
 
-// withMetadata returns a copy of an object and its metadata, to be changed.
-func withMetadata(obj map[string]any) (out, meta map[string]any) {
-	out = maps.Clone(obj)
-	return out, cloned(out, "metadata")
-}
-
-// cloned puts a copy in the place of a map, or an empty one, to be changed.
-func cloned(obj map[string]any, key string) map[string]any {
-	out := map[string]any{}
-	given, _ := obj[key].(map[string]any)
-	maps.Copy(out, given)
-	obj[key] = out
-	return out
-}
-
 // Signed returns an object as it is written, with the signature that it has already.
 func Signed(obj, live map[string]any) map[string]any {
 	has := effect.At[any](live, "metadata", "annotations", effect.ChildSignature)
 	if has == nil {
 		return obj
 	}
-	obj, meta := withMetadata(obj)
-	cloned(meta, "annotations")[effect.ChildSignature] = has
+	obj, meta := effect.WithMetadata(obj)
+	effect.Cloned(meta, "annotations")[effect.ChildSignature] = has
 	return obj
 }
 
