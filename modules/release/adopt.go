@@ -7,13 +7,10 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/modules/chart"
-	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	children "github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -31,67 +28,24 @@ type claims struct {
 	until time.Time
 }
 
-// claim refuses objects of the target that others still have, and notes that it waits for them.
-func (m *Manager) claim(ctx context.Context, t Target, objects []chart.Object) error {
-	if !t.Adopt {
-		m.claims.Delete(t.Ref())
-		return nil
-	}
-	objects = m.placed(objects)
-	holders := make([]string, len(objects))
-	err := apply.SideBySide(len(objects), lookBeside, func(i int) (err error) {
-		if !objects[i].Hook {
-			holders[i], err = m.holder(ctx, t.Ref(), objects[i])
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("asking whose the objects are that module(adopt = True) may take over: %w", err)
-	}
-	waits := map[Key]bool{}
-	var refused error
-	for i, o := range objects {
-		if holders[i] == "" {
-			continue
-		}
-		waits[o.AnyVersion()] = true
-		o.Ref = o.In(t.Namespace)
-		waits[o.AnyVersion()] = true
-		if refused == nil {
-			refused = fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", o, holders[i])
-		}
-	}
-	if refused == nil {
-		m.claims.Delete(t.Ref())
+// claim notes which objects a release waits for.
+func (m *Manager) claim(ref Ref, waits map[Key]bool) {
+	if len(waits) == 0 {
+		m.claims.Delete(ref)
 	} else {
-		m.claims.Store(t.Ref(), claims{waits, time.Now().Add(waitsFor)})
+		m.claims.Store(ref, claims{waits, time.Now().Add(waitsFor)})
 	}
-	return refused
 }
 
-// holder says who has an object that is there, "" for nobody.
-func (m *Manager) holder(ctx context.Context, ref Ref, o chart.Object) (string, error) {
-	mapping, err := m.o.Mapper.RESTMapping(o.GVK().GroupKind(), o.GVK().Version)
-	if meta.IsNoMatchError(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	at := keyOf(mapping, o.In(ref.Namespace).Namespace, o.Name)
-	live, err := m.meta.Resource(mapping.Resource).Namespace(at.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	other := Ref{Name: live.Annotations[helmName], Namespace: live.Annotations[helmNamespace]}
+// holder says who else than a release has an object that is there, "" for nobody.
+func (m *Manager) holder(ctx context.Context, ref Ref, key Key, live *unstructured.Unstructured) (string, error) {
+	annotations := live.GetAnnotations()
+	other := Ref{Name: annotations[helmName], Namespace: annotations[helmNamespace]}
 	if other.Name == ref.Name && other.Namespace == ref.Namespace {
 		return "", nil
 	}
 	if other.Name != "" {
-		held, err := m.holds(ctx, other, at)
+		held, err := m.holds(ctx, other, key)
 		if held || err != nil {
 			return fmt.Sprintf("it is of release %s", other), err
 		}
@@ -99,25 +53,22 @@ func (m *Manager) holder(ctx context.Context, ref Ref, o chart.Object) (string, 
 	if by := m.maker(live, ref); by != "" {
 		return by, nil
 	}
-	delete(live.Annotations, helmName)
-	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
-		return "", err
+	delete(annotations, helmName)
+	if m.o.Seal.MadeBy(key, live.Object, m.instance().Mark(ref.Module)) { // an object that a hook of the module has made
+		delete(annotations, effect.MadeByAnnotation)
 	}
-	own := effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: at.Namespace, Name: o.Name}
-	if m.o.Seal.MadeBy(own, obj, m.instance().Mark(ref.Module)) { // an object that a hook of the module has made
-		delete(obj["metadata"].(map[string]any)["annotations"].(map[string]any), effect.MadeByAnnotation)
-	}
-	return children.Keeper(obj, children.Parent{}), nil
+	live = live.DeepCopy()
+	live.SetAnnotations(annotations)
+	return children.Keeper(live.Object, children.Parent{}), nil
 }
 
 // maker says which other Starling, or other module of this one, has made an object that carries no mark of a release,
 // "" for none. A module that has left the tree has nothing there any more.
-func (m *Manager) maker(live *metav1.PartialObjectMetadata, ref Ref) string {
-	if of := live.Labels[effect.InstanceLabel]; of != "" {
+func (m *Manager) maker(live metav1.Object, ref Ref) string {
+	if of := live.GetLabels()[effect.InstanceLabel]; of != "" {
 		return "it belongs to the starling instance of " + of
 	}
-	mark, _, _ := strings.Cut(live.Annotations[effect.DefinedByAnnotation], " ")
+	mark, _, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " ")
 	if at := strings.LastIndexByte(mark, '/'); at > 0 {
 		switch module := mark[at+1:]; {
 		case mark[:at]+"/" != m.instance().Mark(""):
@@ -126,7 +77,7 @@ func (m *Manager) maker(live *metav1.PartialObjectMetadata, ref Ref) string {
 			return "it is defined by module " + module
 		}
 	}
-	for _, f := range live.ManagedFields {
+	for _, f := range live.GetManagedFields() {
 		if module := effect.ManagerModule(f.Manager); f.Operation == metav1.ManagedFieldsOperationApply && m.others(module, ref) {
 			return "a hook of module " + module + " has made it"
 		}

@@ -7,26 +7,38 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/discovery"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // A chart that asks what the API server serves is rendered again when the answer changes
 // (docs/decisions/0097-charts-that-ask-are-rendered-again.md).
 
-// question is what a chart has asked, and the answer that its release rests on; "" when there was none.
-type question struct {
-	chart.Facts
-	answer string
+// resting is what a release rests on beside its inputs: an answer, which may be another one by now.
+type resting struct {
+	answer string // "" when there was none
+	again  func(context.Context) (string, error)
+	// looked is what was looked up; nil: the answer is about what the API server serves.
+	looked []effect.Ref
+}
+
+// rest notes what a release rests on.
+func (m *Manager) rest(in *sync.Map, ref Ref, on *resting) {
+	if _, before := in.Swap(ref, on); !before {
+		m.lookSoon()
+	}
 }
 
 // ask notes what the chart of a release asks, with the answer of now. The error says why there is none.
@@ -36,9 +48,7 @@ func (m *Manager) ask(ref Ref, f chart.Facts) error {
 		return nil
 	}
 	answer, err := m.answer(f)
-	if _, before := m.questions.Swap(ref, question{f, answer}); !before {
-		m.lookSoon()
-	}
+	m.rest(&m.questions, ref, &resting{answer: answer, again: func(context.Context) (string, error) { return m.answer(f) }})
 	return err
 }
 
@@ -58,15 +68,29 @@ func (m *Manager) answer(f chart.Facts) (string, error) {
 // Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All
 // says that each chart got one.
 func (m *Manager) Recheck() (modules []string, all bool) {
+	return m.recheck(context.Background(), &m.questions)
+}
+
+// RecheckLookups names the modules whose charts get other answers from their lookups than their releases rest on, each
+// change once. A request that fails decides nothing.
+func (m *Manager) RecheckLookups(ctx context.Context) []string {
+	modules, _ := m.recheck(ctx, &m.followed)
+	return modules
+}
+
+func (m *Manager) recheck(ctx context.Context, in *sync.Map) (modules []string, all bool) {
+	rests := map[Ref]*resting{}
+	for ref, on := range in.Range {
+		rests[ref.(Ref)] = on.(*resting)
+	}
 	all = true
-	m.questions.Range(func(ref, of any) bool {
-		was := of.(question)
-		now, err := m.answer(was.Facts)
-		if all = all && err == nil; err == nil && now != was.answer && m.questions.CompareAndSwap(ref, was, question{was.Facts, now}) {
-			modules = append(modules, ref.(Ref).Module)
+	for _, ref := range slices.SortedFunc(maps.Keys(rests), func(a, b Ref) int { return strings.Compare(recordKey(a), recordKey(b)) }) {
+		was := rests[ref]
+		now, err := was.again(ctx)
+		if all = all && err == nil; err == nil && now != was.answer && in.CompareAndSwap(ref, was, &resting{now, was.again, was.looked}) {
+			modules = append(modules, ref.Module)
 		}
-		return true
-	})
+	}
 	slices.Sort(modules)
 	return slices.Compact(modules), all
 }

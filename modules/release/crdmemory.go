@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// crdMemory holds what this process has applied, so that a steady state writes nothing: whose it is → name of the
-// definition. It is of a module's crds/, or of those of its chart, see ofChart.
+// crdMemory holds the definitions of all who were asked for theirs since the start, so that a steady state writes
+// nothing: whose they are → name → what is there. They are of a module's crds/, or of those of its chart, see ofChart.
 type crdMemory struct {
-	mu      sync.Mutex
-	applied map[string]map[string]appliedCRD
-	names   map[string]map[string]bool // which there are, of those who were asked since the start
+	mu    sync.Mutex
+	known map[string]map[string]knownCRD
 	// serving lets one caller at a time wait for new kinds: one look at discovery mostly serves all of them.
 	serving sync.Mutex
 }
 
-// appliedCRD is a definition of a file, and what the API server made of it: another uid
-// or generation means that somebody has removed or changed it.
-type appliedCRD struct {
+// knownCRD is a definition of a file, and what the API server made of it: another uid or generation means that
+// somebody has removed or changed it. The zero value is one that nobody has looked at.
+type knownCRD struct {
 	sum        [sha256.Size]byte
 	uid        types.UID
 	generation int64
@@ -32,73 +31,73 @@ type appliedCRD struct {
 	leftTo string
 }
 
+func (k knownCRD) applied() bool { return k.left == nil && k.sum != [sha256.Size]byte{} }
+
 // begin forgets all. It is asked at the same time: people are shown what was left.
 func (c *crdMemory) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applied, c.names = map[string]map[string]appliedCRD{}, map[string]map[string]bool{}
+	c.known = map[string]map[string]knownCRD{}
 }
 
-// of returns what was applied.
-func (c *crdMemory) of(module, name string) (appliedCRD, bool) {
+// of returns what is known; false: there is no such definition, as far as anybody was asked.
+func (c *crdMemory) of(whose, name string) (knownCRD, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.applied[module][name]
-	return a, ok
+	k, has := c.known[whose][name]
+	return k, has
 }
 
-func (c *crdMemory) set(module, name string, a appliedCRD) {
+// asked says whether somebody was asked since the start.
+func (c *crdMemory) asked(whose string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.applied[module] == nil {
-		c.applied[module] = map[string]appliedCRD{}
+	return c.known[whose] != nil
+}
+
+func (c *crdMemory) set(whose, name string, k knownCRD) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[whose] == nil {
+		c.known[whose] = map[string]knownCRD{}
 	}
-	c.applied[module][name] = a
+	c.known[whose][name] = k
 }
 
-// has says whether somebody has a definition of this name, and whether that is known: they were asked since the start.
-func (c *crdMemory) has(whose, name string) (has, known bool) {
+// each calls f for all definitions, in the order of their owners and names.
+func (c *crdMemory) each(f func(whose, name string, k knownCRD)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	names, known := c.names[whose]
-	return names[name], known
-}
-
-// defines says whether anybody who was asked since the start has a definition of this name.
-func (c *crdMemory) defines(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, names := range c.names {
-		if names[name] {
-			return true
+	for _, whose := range slices.Sorted(maps.Keys(c.known)) {
+		for _, name := range slices.Sorted(maps.Keys(c.known[whose])) {
+			f(whose, name, c.known[whose][name])
 		}
 	}
-	return false
 }
 
-// heldBy is the first by name of the other modules whose definition of this name is there, with its digest.
+// defines says whether anybody has a definition of this name.
+func (c *crdMemory) defines(name string) (found bool) {
+	c.each(func(_, other string, _ knownCRD) { found = found || other == name })
+	return found
+}
+
+// heldBy is the first of the other modules whose definition of this name is there, with its digest.
 func (c *crdMemory) heldBy(name, than string) (module, sum string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for whose, all := range c.applied {
-		if a, has := all[name]; has && a.left == nil && moduleOf(whose) != than && (module == "" || moduleOf(whose) < module) {
-			module, sum = moduleOf(whose), sumText(a.sum)
+	c.each(func(whose, other string, k knownCRD) {
+		if module == "" && other == name && k.applied() && moduleOf(whose) != than {
+			module, sum = moduleOf(whose), sumText(k.sum)
 		}
-	}
+	})
 	return module, sum
 }
 
 // leftTo lists the definitions of a module in whose place others are there.
 func (c *crdMemory) leftTo(module string) (out []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, whose := range []string{module, ofChart(module)} {
-		for _, name := range slices.Sorted(maps.Keys(c.applied[whose])) {
-			if a := c.applied[whose][name]; a.left != nil {
-				out = append(out, leftText(name, a.leftTo))
-			}
+	c.each(func(whose, name string, k knownCRD) {
+		if moduleOf(whose) == module && k.left != nil {
+			out = append(out, leftText(name, k.leftTo))
 		}
-	}
+	})
 	return out
 }
 
@@ -106,43 +105,37 @@ func leftText(name, to string) string {
 	return fmt.Sprintf("CustomResourceDefinition %s is there, differs, and is that of %s, which stays: leave out one of the two", name, to)
 }
 
+// yielded are definitions that were left to somebody who has them no more, the first one of each name.
+func (c *crdMemory) yielded() (out []*crd) {
+	held := map[string]bool{}
+	c.each(func(_, name string, k knownCRD) { held[name] = held[name] || k.applied() })
+	c.each(func(_, name string, k knownCRD) {
+		if k.left != nil && !held[name] {
+			held[name] = true
+			out = append(out, k.left)
+		}
+	})
+	return out
+}
+
 // keep notes which definitions somebody has, as soon as that is known, and drops all others.
 func (c *crdMemory) keep(whose string, names map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names[whose] = names
-	maps.DeleteFunc(c.applied[whose], func(name string, _ appliedCRD) bool { return !names[name] })
+	next := map[string]knownCRD{}
+	for name := range names {
+		next[name] = c.known[whose][name]
+	}
+	c.known[whose] = next
 }
 
-// again forgets all definitions of somebody, so the next look reads them.
+// again has the next look read all definitions of somebody.
 func (c *crdMemory) again(whose string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.applied, whose)
-}
-
-// yielded are definitions that were left to somebody who has them no more, each with whose it is.
-func (c *crdMemory) yielded() map[string]*crd {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held, first := map[string]bool{}, map[string]string{}
-	for whose, all := range c.applied {
-		for name, a := range all {
-			switch {
-			case a.left == nil:
-				held[name] = true
-			case first[name] == "" || whose < first[name]:
-				first[name] = whose
-			}
-		}
+	for name := range c.known[whose] {
+		c.known[whose][name] = knownCRD{}
 	}
-	out := map[string]*crd{}
-	for name, whose := range first {
-		if !held[name] {
-			out[whose+" "+name] = c.applied[whose][name].left
-		}
-	}
-	return out
 }
 
 // forget notes that a module has no definitions any more. Nothing is kept of modules that are not there.
@@ -151,5 +144,5 @@ func (c *crdMemory) forget(module string, there func(module string) bool) {
 	c.keep(ofChart(module), nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.names, func(whose string, _ map[string]bool) bool { return !there(moduleOf(whose)) })
+	maps.DeleteFunc(c.known, func(whose string, names map[string]knownCRD) bool { return len(names) == 0 && !there(moduleOf(whose)) })
 }

@@ -69,8 +69,9 @@ func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) defi
 // stillHas says whether a module has a definition. Before it was asked for its own once, its files say so: of a chart,
 // and of a module that is broken, nobody knows what they have.
 func (m *Manager) stillHas(module, name string) bool {
-	has, known := m.crds.has(module, name)
-	inChart, asked := m.crds.has(ofChart(module), name)
+	_, has := m.crds.of(module, name)
+	_, inChart := m.crds.of(ofChart(module), name)
+	known, asked := m.crds.asked(module), m.crds.asked(ofChart(module))
 	if has || inChart || known && asked {
 		return has || inChart
 	}
@@ -119,7 +120,7 @@ func (m *Manager) staying(c *crd, by definer) string {
 	if by.module != "" && by.sum != sumText(c.Sum) {
 		return by.name
 	}
-	if own, ok := m.crds.of(module, c.Object.GetName()); ok && c.of.whose != module && own.left == nil && own.sum != c.Sum {
+	if own, _ := m.crds.of(module, c.Object.GetName()); c.of.whose != module && own.applied() && own.sum != c.Sum {
 		return "the crds/ of module " + module
 	}
 	return ""

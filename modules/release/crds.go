@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/kstatus"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -141,17 +139,16 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []chart.File
 }
 
 func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
-	left := m.crds.yielded()
-	for _, at := range slices.Sorted(maps.Keys(left)) {
-		d, err := m.lookAtCRD(ctx, left[at])
+	for _, c := range m.crds.yielded() {
+		d, err := m.lookAtCRD(ctx, c)
 		if d != nil {
 			var wrote bool
 			wrote, err = m.bringCRD(ctx, *d)
 			changed = changed || wrote
 		}
 		if err != nil { // its module applies it at the next pass, or says why not
-			m.crds.again(left[at].of.whose)
-			m.o.Log.Warn().Str("module", moduleOf(left[at].of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
+			m.crds.again(c.of.whose)
+			m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
 		}
 	}
 	return changed, ctx.Err()
@@ -172,21 +169,21 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 		return &dueCRD{crd: c}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %s", name, chart.Tidy(err.Error()))
+		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, tidy(err))
 	}
-	before, ok := m.crds.of(whose, name)
+	before, _ := m.crds.of(whose, name)
 	by := m.definedBy(live, moduleOf(whose))
 	if live.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
 	}
 	if to := m.staying(c, by); to != "" {
-		m.crds.set(whose, name, appliedCRD{sum: c.Sum, left: c, leftTo: to})
+		m.crds.set(whose, name, knownCRD{sum: c.Sum, left: c, leftTo: to})
 		if before.left == nil || before.sum != c.Sum {
 			m.o.Log.Warn().Str("module", moduleOf(whose)).Str("crd", name).Msg(leftText(name, to))
 		}
 		return nil, nil
 	}
-	if ok && before.left == nil && before.sum == c.Sum && live.UID == before.uid && live.Generation == before.generation {
+	if before.left == nil && before.sum == c.Sum && live.UID == before.uid && live.Generation == before.generation {
 		return nil, nil
 	}
 	_, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " ")
@@ -211,7 +208,7 @@ func (m *Manager) bringCRD(ctx context.Context, d dueCRD) (wrote bool, err error
 	if err != nil {
 		return wrote, err
 	}
-	a := appliedCRD{sum: d.Sum, uid: next.GetUID(), generation: next.GetGeneration()}
+	a := knownCRD{sum: d.Sum, uid: next.GetUID(), generation: next.GetGeneration()}
 	if !wrote {
 		a.generation = d.live.Generation // next may be what would be there
 	}
@@ -269,7 +266,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	case apierrors.IsConflict(err) && options.DryRun != nil:
 		return nil, false, m.notReplaced(c, by)
 	case err != nil:
-		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %s", name, chart.Tidy(err.Error()))
+		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %w", name, tidy(err))
 	}
 	if err := established(ctx, client, next); err != nil {
 		return nil, wrote, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
@@ -280,24 +277,18 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 // established waits until the API server has accepted the definition's names and serves them.
 func established(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	for {
-		var typed apiextensionsv1.CustomResourceDefinition
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
-			return fmt.Errorf("what the API server holds cannot be read: %s", chart.Tidy(err.Error()))
-		}
-		for _, c := range typed.Status.Conditions {
-			switch {
-			case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
-				return nil
-			case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-				return fmt.Errorf("its names are not accepted: %s", c.Message)
-			}
+		switch status := kstatus.Of(live.Object); {
+		case status.Ready:
+			return nil
+		case status.Stalled:
+			return fmt.Errorf("its names are not accepted: %s", status.Reason)
 		}
 		if err := pause(ctx, crdPause); err != nil {
 			return fmt.Errorf("not established: %w", err)
 		}
 		next, err := client.Get(ctx, live.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("not established: %s", chart.Tidy(err.Error()))
+			return fmt.Errorf("not established: %w", tidy(err))
 		}
 		live = next
 	}

@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,7 +52,7 @@ func (m *Manager) keepsObjects(ctx context.Context, c *crd) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: what is there cannot be read: %s", name, chart.Tidy(err.Error()))
+		return fmt.Errorf("%s: what is there cannot be read: %w", name, tidy(err))
 	}
 	u := crdUpdate{m: m, name: name, before: &apiextensionsv1.CustomResourceDefinition{}, after: &apiextensionsv1.CustomResourceDefinition{}}
 	read := runtime.DefaultUnstructuredConverter.FromUnstructured
@@ -95,7 +94,7 @@ func (u *crdUpdate) check(ctx context.Context) error {
 		found, err := u.look(ctx, u.served(""), func(map[string]any) string { return what })
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s %s, and nobody can see whether objects are left: %s: %s", u.name, what, err, do)
+			return fmt.Errorf("%s %s, and nobody can see whether objects are left: %w: %s", u.name, what, err, do)
 		case found.all > 0:
 			return fmt.Errorf("%s %s, and objects are left (%d, the first is %s): %s", u.name, what, found.all, found.first, do)
 		}
@@ -106,7 +105,7 @@ func (u *crdUpdate) check(ctx context.Context) error {
 		found, err := u.look(ctx, s.from, s.problem)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s may drop or refuse %s in version %s, and nobody can see what its objects have there: %s: %s", u.name, s.at, s.to, err, do)
+			return fmt.Errorf("%s may drop or refuse %s in version %s, and nobody can see what its objects have there: %w: %s", u.name, s.at, s.to, err, do)
 		case found.wrong > 0:
 			return fmt.Errorf("%s %s in version %s, which concerns %d of %d objects, the first is %s: %s", u.name, found.what, s.to, found.wrong, found.all, found.first, do)
 		}
@@ -232,7 +231,7 @@ func (u *crdUpdate) look(ctx context.Context, version string, problem func(map[s
 			return out, context.Cause(ctx)
 		}
 		if err != nil {
-			return out, errors.New(chart.Tidy(err.Error()))
+			return out, tidy(err)
 		}
 		for _, o := range page.Items {
 			out.all++

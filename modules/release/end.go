@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/starling-operator/starling/modules/helm"
 )
 
@@ -70,8 +68,8 @@ func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
 		return err
 	}
 	for _, r := range slices.Backward(all) {
-		if err := l.m.store(l.ref.Namespace).Delete(l.ctx, l.ref.Name, r.Number); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
+		if err := l.m.drop(l.ctx, l.ref, r.Number); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func TestMask(t *testing.T) {
 	if got := m.Text(in); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	err := clean(m, &stopped{text: ErrFenced.Error() + ": at hunter2", cause: ErrFenced})
+	err := clean(m, &worded{text: ErrFenced.Error() + ": at hunter2", cause: ErrFenced})
 	if !errors.Is(err, ErrFenced) || err.Error() != "starling is stopping: at ***" {
 		t.Errorf("%v", err)
 	}

@@ -38,7 +38,7 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]chart.Obj
 		return nil, err
 	}
 	for _, r := range revisions {
-		rel, _, err := m.store(ref.Namespace).Get(ctx, ref.Name, r.Number)
+		rel, _, err := m.read(ctx, ref, r.Number)
 		_, unreadable := errors.AsType[*helm.Unreadable](err)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -47,7 +47,7 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]chart.Obj
 			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision cannot be read: objects that only it holds are not found again")
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("reading revision %d: %s", r.Number, chart.Tidy(err.Error()))
+			return nil, err
 		}
 		found, err := chart.ObjectsOf(rel.Manifest)
 		if err != nil {
@@ -89,7 +89,7 @@ func (m *Manager) sweep(ctx context.Context, ref Ref) error {
 		}
 		if failed[i] != nil {
 			stays.Store(true)
-			return fmt.Errorf("%s: %s", rec.Left[i], chart.Tidy(failed[i].Error()))
+			return fmt.Errorf("%s: %w", rec.Left[i], tidy(failed[i]))
 		}
 		return nil
 	})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
@@ -150,6 +149,7 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 		if shown.back != nil {
 			bringBack(p.rel, shown.back, last, w)
 		}
+		l.hooked = l.hookNames(p.before)
 		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {
 			return p, err
 		}
@@ -188,12 +188,11 @@ func (l *life) before(last revision) (rel, newest *helm.Release, err error) {
 }
 
 func (l *life) read(number int) (*helm.Release, error) {
-	rel, uid, err := l.m.store(l.ref.Namespace).Get(l.ctx, l.ref.Name, number)
-	if err != nil {
-		return nil, fmt.Errorf("reading revision %d: %w", number, err)
+	rel, uid, err := l.m.read(l.ctx, l.ref, number)
+	if err == nil {
+		l.has(number, uid)
 	}
-	l.has(number, uid)
-	return rel, nil
+	return rel, err
 }
 
 func (l *life) has(number int, uid string) {
@@ -208,9 +207,6 @@ func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
 	if err := l.overtaken(); err != nil {
 		return false, l.ended(err)
-	}
-	if p.before != nil {
-		l.hooked = l.hookNames(p.before)
 	}
 	live, err := l.free(p)
 	if err != nil {
@@ -319,8 +315,8 @@ func (l *life) forget(newest int) error {
 		if i < l.m.o.History || r.Status == helm.StatusDeployed {
 			continue
 		}
-		if err := l.m.store(l.ref.Namespace).Delete(l.ctx, l.ref.Name, r.Number); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting revision %d: %w", r.Number, err)
+		if err := l.m.drop(l.ctx, l.ref, r.Number); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -332,29 +328,32 @@ func (l *life) ended(err error) error {
 		return nil
 	}
 	text := chart.Tidy(l.mask.Text(err.Error())) // masked before it is cut: a part of a secret is not known
+	out := &worded{text, err}
 	if l.ctx.Err() == nil {
 		if _, missing := errors.AsType[*kindMissing](err); missing {
-			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsKind}
+			return &lane.Awaits{Err: out, For: lane.AwaitsKind}
 		}
 		if errors.Is(err, errOvertaken) {
-			return &lane.Awaits{Err: errors.New(text), For: lane.AwaitsChange}
+			return &lane.Awaits{Err: out, For: lane.AwaitsChange}
 		}
-		return errors.New(text)
+		return out
 	}
 	why := context.Cause(l.ctx)
-	if _, waited, is := strings.Cut(text, why.Error()+": "); is && waited != "" {
-		return &stopped{text: why.Error() + ": " + waited, cause: why}
+	out.cause = why
+	if _, trouble := errors.AsType[*lane.Passing](err); trouble {
+		out.cause = &lane.Passing{Err: why}
 	}
-	return &stopped{text: why.Error(), cause: why}
+	out.text = why.Error()
+	if _, waited, is := strings.Cut(text, why.Error()+": "); is && waited != "" {
+		out.text += ": " + waited
+	}
+	return out
 }
 
-// stopped is an action that was cut off. Its text says why, and on what the action was waiting.
-type stopped struct {
-	text  string
-	cause error
+// inTemplate puts the template that has written what the API server refuses before its error.
+func (l *life) inTemplate(r rendering, err error) error {
+	if err == nil || l.ctx.Err() != nil {
+		return err
+	}
+	return &worded{chart.InTemplate(l.target.input(), r.files, err).Error(), err}
 }
-
-func (e *stopped) Error() string { return e.text }
-
-// Unwrap gives the cause, which holds no values.
-func (e *stopped) Unwrap() error { return e.cause }

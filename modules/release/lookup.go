@@ -19,12 +19,19 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // in answers the lookups of templates until ctx ends.
 func (l *lookups) in(ctx context.Context) helm.Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		return l.find(ctx, effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+		object, err := l.find(ctx, effect.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+		if err != nil && !apierrors.IsNotFound(err) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.failed = err
+		}
+		return object, err
 	}
 }
 
@@ -36,11 +43,10 @@ func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, erro
 	}
 	mapping, err := l.mapper.RESTMapping(gv.WithKind(of.Kind).GroupKind(), gv.Version)
 	if meta.IsNoMatchError(err) {
-		l.kindless.Store(true)
-		return nil, fmt.Errorf("lookup: the cluster does not serve kind %s of %s", of.Kind, of.APIVersion)
+		return nil, &lane.Awaits{Err: fmt.Errorf("lookup: the cluster does not serve kind %s of %s", of.Kind, of.APIVersion), For: lane.AwaitsKind}
 	}
 	if err != nil {
-		return nil, errors.New(err.Error()) // whatever its kind: it is no answer
+		return nil, &lane.Passing{Err: errors.New(err.Error())} // whatever its kind: it is no answer
 	}
 	all := l.client.Resource(mapping.Resource)
 	client, namespaced := dynamic.ResourceInterface(all), mapping.Scope.Name() == meta.RESTScopeNameNamespace
@@ -111,15 +117,13 @@ func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) 
 	}
 }
 
-// digest covers all answers; "" says that nothing was asked.
-func (l *lookups) digest() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.answers) == 0 {
+// digestOf covers answers; "" says that nothing was asked.
+func digestOf(answers map[effect.Ref]found) string {
+	if len(answers) == 0 {
 		return ""
 	}
 	var lines []string
-	for of, found := range l.answers {
+	for of, found := range answers {
 		text, _ := json.Marshal([]string{of.APIVersion, of.Kind, of.Namespace, of.Name, found.digest})
 		lines = append(lines, string(text))
 	}

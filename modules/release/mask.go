@@ -1,7 +1,6 @@
 package release
 
 import (
-	"errors"
 	"regexp"
 
 	"sigs.k8s.io/yaml"
@@ -41,14 +40,11 @@ func newMask(t Target, r rendering) *plain.Mask {
 	return m
 }
 
-// clean returns err without the secrets. errors.Is finds the same in err and in the result.
+// clean returns err without the secrets.
 func clean(m *plain.Mask, err error) error {
 	cleaned := m.Text(err.Error())
 	if cleaned == err.Error() {
 		return err
 	}
-	if cause, ok := errors.AsType[*stopped](err); ok {
-		return &stopped{text: cleaned, cause: cause.cause}
-	}
-	return errors.New(cleaned)
+	return &worded{cleaned, err}
 }

@@ -49,7 +49,7 @@ func readable(ctx context.Context, t Target, r rendering, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-		err = &stopped{text: context.Cause(ctx).Error(), cause: context.Cause(ctx)}
+		err = context.Cause(ctx)
 	}
 	return clean(newMask(t, r), err)
 }
@@ -241,7 +241,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := cmp.Or(r.m.claim(r.ctx, r.t, shown.objects), r.m.keepTheirObjects(r.ctx, r.t, shown)); err != nil {
+	if err := r.m.keepTheirObjects(r.ctx, r.t, shown); err != nil {
 		return false, err
 	}
 	l, err := r.m.open(r.ctx, r.t.Ref(), r.t)
@@ -255,7 +255,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	}
 	p, err := l.plan(next, shown, ch, r.want, r.last)
 	if err != nil {
-		return false, inTemplate(r.t, shown, l.ended(err))
+		return false, l.inTemplate(shown, l.ended(err))
 	}
 	if err := r.rights(p, shown); err != nil {
 		return false, err
@@ -276,7 +276,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
-		return begun, inTemplate(r.t, shown, err)
+		return begun, l.inTemplate(shown, err)
 	}
 	if err := r.noteObjects(l, shown); err != nil {
 		return true, err

@@ -251,13 +251,16 @@ func (r *records) writeBatch(known []shard, b *batch) ([]shard, error) {
 	after, refused := r.place(known, b.changes)
 	b.refused = refused
 	for i, s := range after {
-		if len(s.differ) == 0 {
+		var before map[string]string
+		if i < len(known) {
+			before = known[i].data
+		}
+		if maps.Equal(s.data, before) {
 			continue
 		}
-		if err := r.writeShard(ctx, s); err != nil {
+		if err := r.writeShard(ctx, s, before); err != nil {
 			return nil, fmt.Errorf("recording releases (%s %s): %w", s.kind(), s.name, err)
 		}
-		after[i].differ = nil
 	}
 	return after, nil
 }

@@ -89,7 +89,6 @@ type Manager struct {
 	core    corev1client.CoreV1Interface
 	meta    metadata.Interface
 	dynamic dynamic.Interface
-	trouble trouble
 	records *records
 	glances glances
 	crds    crdMemory
@@ -108,9 +107,9 @@ type Manager struct {
 	// told are the fields, left to other writers, that repairs have named in the log.
 	told sync.Map // text → nothing
 	// questions are those of charts about the API server, see [Manager.ask].
-	questions sync.Map // Ref → question
+	questions sync.Map // Ref → *resting
 	// followed is what charts have looked up, see [reconcile.follow].
-	followed sync.Map // Ref → *followed
+	followed sync.Map // Ref → *resting
 
 	// stopped ends with Fence; actions counts what has to end before it returns.
 	stopped context.Context
@@ -136,7 +135,6 @@ func New(o Options) (*Manager, error) {
 	m := &Manager{o: o, asks: make(chan struct{}, 1)}
 
 	config := rest.CopyConfig(o.Config)
-	config.Wrap(m.trouble.wrap)
 	if config.RateLimiter == nil && config.QPS >= 0 {
 		qps, burst := config.QPS, config.Burst
 		qps = cmp.Or(qps, rest.DefaultQPS)
@@ -331,9 +329,10 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, end := context.WithTimeoutCause(ctx, timeout, errTimeout(timeout))
 	unhook := context.AfterFunc(m.stopped, func() { cancel(context.Cause(m.stopped)) })
-	before := m.trouble.requests.Load()
 	return ctx, func(err *error) {
-		*err = m.trouble.passing(*err, before)
+		if ctx.Err() == nil { // else somebody has ended it
+			*err = passing(*err)
+		}
 		unhook()
 		end()
 		cancel(nil)

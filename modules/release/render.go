@@ -3,9 +3,8 @@ package release
 import (
 	"context"
 	"errors"
-	"regexp"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
@@ -13,7 +12,6 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // chartFacts gives the facts of the target's chart, kept for each release until
@@ -50,16 +48,9 @@ type rendering struct {
 	back *helm.Release
 }
 
-var kindDefinition = regexp.MustCompile(`(?m)^kind:\s*["']?(CustomResourceDefinition|APIService)\b`)
-
 // definesKinds says that the manifest changes what the API server serves.
 func (r rendering) definesKinds() bool {
-	for _, text := range r.files {
-		if kindDefinition.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.objects, func(o chart.Object) bool { return o.Kind == "CustomResourceDefinition" || o.Kind == "APIService" })
 }
 
 // render renders the chart as an install or as an upgrade, and refuses what the release may not hold. The revision is
@@ -76,10 +67,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilitie
 	read := rendering{lookedUp: lookups.found()}
 	masked := func(text string) string { return chart.Tidy(newMask(t, read).Text(text)) }
 	if err == nil && out.Err != "" {
-		err = errors.New(chart.WithValueHint(in, chart.InSource(t.Chart, masked(out.Err))))
-		if lookups.kindless.Load() {
-			err = &lane.Awaits{Err: err, For: lane.AwaitsKind}
-		}
+		err = &worded{chart.WithValueHint(in, chart.InSource(t.Chart, masked(out.Err))), lookups.failed}
 	}
 	if err != nil {
 		return read, err
@@ -90,17 +78,17 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilitie
 	}
 	objects, warnings, err := chart.ObjectsIn(in, ch, out.Files, m.clusterWide)
 	if err != nil {
-		return read, errors.New(masked(err.Error()))
+		return read, &worded{masked(err.Error()), err}
 	}
 	if err := m.limit(t, objects); err != nil {
 		return read, err
 	}
 	if out.Files, err = chart.LabelAll(out.Files, t.Labels); err != nil {
-		return read, errors.New(masked(err.Error()))
+		return read, &worded{masked(err.Error()), err}
 	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: chart.ManifestDigest(out.Files),
-		lookups: lookups.digest(), answers: lookups.answers, lookedUp: read.lookedUp, warnings: warnings,
+		lookups: digestOf(lookups.answers), answers: lookups.answers, lookedUp: read.lookedUp, warnings: warnings,
 	}, nil
 }
 
@@ -122,9 +110,9 @@ type lookups struct {
 	client   dynamic.Interface
 	target   Target
 	instance effect.Instance
-	kindless atomic.Bool // a kind that they ask for is not served
 
 	mu      sync.Mutex
+	failed  error // why one has no answer
 	seen    []map[string]any
 	answers map[effect.Ref]found
 }
@@ -140,12 +128,4 @@ func (l *lookups) found() []map[string]any {
 func (m *Manager) clusterWide(o chart.Object) bool {
 	mapping, err := m.o.Mapper.RESTMapping(o.GVK().GroupKind(), o.GVK().Version)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
-}
-
-// inTemplate puts the template that has written what the API server refuses before its error.
-func inTemplate(t Target, r rendering, err error) error {
-	if _, cut := errors.AsType[*stopped](err); err == nil || cut {
-		return err
-	}
-	return chart.InTemplate(t.input(), r.files, err)
 }

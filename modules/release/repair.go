@@ -211,7 +211,8 @@ func (r *repair) failed(list []stored, out []outcomeOf) error {
 			first = o.err
 		} else if first == nil {
 			// Masked before it is cut: a part of a secret is not known.
-			first = fmt.Errorf("%s: %s", list[i], chart.Tidy(newMask(r.target(), r.rendering()).Text(o.err.Error())))
+			text := chart.Tidy(newMask(r.target(), r.rendering()).Text(o.err.Error()))
+			first = fmt.Errorf("%s: %w", list[i], &worded{text, o.err})
 		}
 	}
 	switch {
@@ -266,17 +267,11 @@ func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
 // seen last is read without a list, with a look whether there is a newer one.
 func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid, waits string, err error) {
 	get := func(number int) (*helm.Release, string, error) {
-		rel, uid, err := m.store(ref.Namespace).Get(ctx, ref.Name, number)
-		if apierrors.IsNotFound(err) {
+		rel, uid, err := m.read(ctx, ref, number)
+		if apierrors.IsNotFound(err) || err == nil && rel.Info.Status != helm.StatusDeployed {
 			return nil, "", nil
 		}
-		if err != nil {
-			return nil, "", fmt.Errorf("reading revision %d: %w", number, err)
-		}
-		if rel.Info.Status != helm.StatusDeployed {
-			return nil, "", nil
-		}
-		return rel, uid, nil
+		return rel, uid, err
 	}
 	known, is := m.current.Load(ref)
 	if is {

@@ -41,9 +41,9 @@ func (r *reconcile) back() (rendering, error) {
 	if i < 0 {
 		return rendering{}, fmt.Errorf("revision %d failed, and there is no deployed revision to go back to", r.last.Number)
 	}
-	rel, _, err := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, all[i].Number)
+	rel, _, err := r.m.read(r.ctx, r.t.Ref(), all[i].Number)
 	if err != nil {
-		return rendering{}, fmt.Errorf("reading revision %d: %w", all[i].Number, err)
+		return rendering{}, err
 	}
 	text := rel.Manifest
 	for _, h := range rel.Hooks {
@@ -55,7 +55,7 @@ func (r *reconcile) back() (rendering, error) {
 		return rendering{}, fmt.Errorf("the stored manifest of revision %d cannot be read: %w", rel.Version, err)
 	}
 	if err := r.m.limit(r.t, objects); err != nil { // what a Secret holds allows nothing
-		failed, _, lost := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, r.last.Number)
+		failed, _, lost := r.m.read(r.ctx, r.t.Ref(), r.last.Number)
 		if lost != nil {
 			return rendering{}, lost
 		}
@@ -90,7 +90,7 @@ func (r *reconcile) rolledBack() string {
 	}
 	why := "it failed"
 	if number, err := strconv.Atoi(failed); err == nil {
-		if rel, _, err := r.m.store(r.t.Namespace).Get(r.ctx, r.t.Name, number); err == nil { // else it is not kept any more
+		if rel, _, err := r.m.read(r.ctx, r.t.Ref(), number); err == nil { // else it is not kept any more
 			why = rel.Info.Description
 		}
 	}

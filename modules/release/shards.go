@@ -36,9 +36,6 @@ type shard struct {
 	name   string
 	secret bool
 	data   map[string]string
-	size   int
-	// differ is what is still to be written, nil to remove.
-	differ map[string]*string
 }
 
 func (s shard) kind() string {
@@ -46,6 +43,13 @@ func (s shard) kind() string {
 		return "Secret"
 	}
 	return "ConfigMap"
+}
+
+func (s shard) size() (n int) {
+	for key, value := range s.data {
+		n += len(key) + len(value)
+	}
+	return n
 }
 
 // valueOf is the record of a key.
@@ -58,14 +62,6 @@ func valueOf(shards []shard, key string) (string, bool) {
 	return "", false
 }
 
-func newShard(name string, secret bool, data map[string]string) shard {
-	s := shard{name: name, secret: secret, data: data}
-	for key, value := range data {
-		s.size += len(key) + len(value)
-	}
-	return s
-}
-
 // load reads all shards; one that is not there is empty. The ConfigMap comes first.
 func (r *records) load(ctx context.Context) ([]shard, error) {
 	cm, err := r.core.ConfigMaps(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
@@ -75,7 +71,7 @@ func (r *records) load(ctx context.Context) ([]shard, error) {
 	if err != nil {
 		cm = &corev1.ConfigMap{}
 	}
-	out := []shard{newShard(r.name, false, cm.Data)}
+	out := []shard{{r.name, false, cm.Data}}
 	o := metav1.ListOptions{LabelSelector: labels.Set{shardLabel: r.instance}.String(), Limit: shardsPage}
 	for {
 		list, err := r.core.Secrets(r.namespace).List(ctx, o)
@@ -87,7 +83,7 @@ func (r *records) load(ctx context.Context) ([]shard, error) {
 			for key, value := range s.Data {
 				data[key] = string(value)
 			}
-			out = append(out, newShard(s.Name, true, data))
+			out = append(out, shard{s.Name, true, data})
 		}
 		if o.Continue = list.Continue; o.Continue == "" {
 			break
@@ -106,82 +102,67 @@ func (r *records) number(s shard) int {
 // place says which shards hold what after the changes, and which keys have no place.
 func (r *records) place(known []shard, changes map[string]*string) (after []shard, refused map[string]error) {
 	after, refused = slices.Clone(known), map[string]error{}
-	change := func(i int, key string, value *string) {
-		s := &after[i]
-		if s.differ == nil {
-			s.differ, s.data = map[string]*string{}, maps.Clone(s.data)
-		}
-		if s.data == nil {
-			s.data = map[string]string{}
-		}
-		if have, ok := s.data[key]; ok {
-			s.size -= len(key) + len(have)
-			delete(s.data, key)
-		}
-		if s.differ[key] = value; value != nil {
-			s.data[key] = *value
-			s.size += len(key) + len(*value)
-		}
+	for i, s := range after {
+		after[i].data = maps.Clone(s.data)
 	}
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
-		value, home, there := changes[key], -1, false
-		for i, s := range after {
-			have, ok := s.data[key]
-			if ok && (value == nil || home < 0) { // a copy counts for nothing, and goes with it
-				there = value != nil && have == *value
-				if home = i; value == nil {
-					change(i, key, nil)
-				}
+		value := changes[key]
+		if value == nil {
+			for _, s := range after { // a copy goes with it
+				delete(s.data, key)
 			}
-		}
-		if value == nil || there {
 			continue
 		}
 		size := len(key) + len(*value)
+		home := slices.IndexFunc(after, func(s shard) bool { _, there := s.data[key]; return there })
 		if home < 0 {
-			home = slices.IndexFunc(after, func(s shard) bool { return s.size == 0 || s.size+size <= shardRoom })
+			home = slices.IndexFunc(after, func(s shard) bool { return len(s.data) == 0 || s.size()+size <= shardRoom })
 		}
 		if home < 0 {
 			home = len(after)
 			after = append(after, shard{name: fmt.Sprintf("%s-%d", r.name, r.number(after[home-1])+1), secret: true})
 		}
-		if now := after[home]; now.size-len(now.data[key])+len(*value) > shardMost {
+		now := &after[home]
+		if now.data[key] != *value && now.size()-len(now.data[key])+len(*value) > shardMost {
 			refused[key] = fmt.Errorf("recording a release: its record has %d KiB, for which %s %s has no room: delete the objects by hand that it could not delete",
 				size>>10, now.kind(), now.name)
 			continue
 		}
-		change(home, key, value)
+		if now.data == nil {
+			now.data = map[string]string{}
+		}
+		now.data[key] = *value
 	}
 	return after, refused
 }
 
-// writeShard writes what differs. A merge patch names only the keys that change, so it never meets a conflict on the
-// others. A shard that has gone while we ran is written anew, with all that is known of it.
-func (r *records) writeShard(ctx context.Context, s shard) (err error) {
-	var patch []byte
-	data := map[string][]byte{} // of a Secret
-	meta := metav1.ObjectMeta{Name: s.name, Labels: map[string]string{effect.InstanceLabel: r.instance}}
-	if s.secret {
-		meta.Labels[shardLabel] = r.instance
-		for key, value := range s.data {
-			data[key] = []byte(value)
+// writeShard writes what differs from before. A merge patch names only the keys that change, so it never meets a
+// conflict on the others. A shard that has gone while we ran is written anew, with all that is known of it.
+func (r *records) writeShard(ctx context.Context, s shard, before map[string]string) error {
+	differ, data := map[string]any{}, map[string][]byte{}
+	for key := range before {
+		if _, stays := s.data[key]; !stays {
+			differ[key] = nil
 		}
-		differ := map[string]*[]byte{}
-		for key, value := range s.differ {
-			if differ[key] = nil; value != nil {
-				text := data[key]
-				differ[key] = &text
-			}
-		}
-		patch, err = json.Marshal(map[string]any{"data": differ})
-	} else {
-		patch, err = json.Marshal(map[string]any{"data": s.differ})
 	}
+	for key, value := range s.data {
+		data[key] = []byte(value)
+		switch was, had := before[key]; {
+		case had && was == value:
+		case s.secret:
+			differ[key] = data[key]
+		default:
+			differ[key] = value
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"data": differ})
 	if err != nil {
 		return err
 	}
+	meta := metav1.ObjectMeta{Name: s.name, Labels: map[string]string{effect.InstanceLabel: r.instance}}
 	for range recordTries {
 		if s.secret {
+			meta.Labels[shardLabel] = r.instance
 			_, err = r.core.Secrets(r.namespace).Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
 			if apierrors.IsNotFound(err) {
 				_, err = r.core.Secrets(r.namespace).Create(ctx, &corev1.Secret{ObjectMeta: meta, Type: shardLabel, Data: data}, metav1.CreateOptions{})

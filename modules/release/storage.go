@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,6 +78,22 @@ func (m *Manager) Last(ctx context.Context, namespace, name string) (*helm.Relea
 	}
 	rel, _, err := m.store(namespace).Get(ctx, name, last.Number)
 	return rel, err
+}
+
+// read reads a revision, and the uid of its Secret.
+func (m *Manager) read(ctx context.Context, ref Ref, number int) (rel *helm.Release, uid string, err error) {
+	if rel, uid, err = m.store(ref.Namespace).Get(ctx, ref.Name, number); err != nil {
+		return nil, "", fmt.Errorf("reading revision %d: %w", number, tidy(err))
+	}
+	return rel, uid, nil
+}
+
+// drop deletes a revision, if it is there.
+func (m *Manager) drop(ctx context.Context, ref Ref, number int) error {
+	if err := m.store(ref.Namespace).Delete(ctx, ref.Name, number); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting revision %d: %w", number, err)
+	}
+	return nil
 }
 
 // recover marks the newest revision of ref failed if it is pending (install, upgrade or rollback): the process that

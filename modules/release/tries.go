@@ -13,15 +13,9 @@ import (
 
 // tries are revisions that have failed since the last one that is deployed, the first one first.
 type tries struct {
-	failed []try
+	failed []*helm.Release
 	// cut: Helm has deleted the first ones.
 	cut bool
-}
-
-type try struct {
-	number   int
-	begun    time.Time
-	manifest string
 }
 
 func triesOf(list []*helm.Release) (out tries) {
@@ -33,11 +27,11 @@ func triesOf(list []*helm.Release) (out tries) {
 	}
 	for _, rel := range list {
 		if rel.Info.Status == helm.StatusFailed && rel.Version > deployed {
-			out.failed = append(out.failed, try{rel.Version, rel.Info.LastDeployed.Time, rel.Manifest})
+			out.failed = append(out.failed, rel)
 		}
 	}
-	slices.SortFunc(out.failed, func(a, b try) int { return cmp.Compare(a.number, b.number) })
-	out.cut = len(out.failed) > 0 && out.failed[0].number > deployed+1
+	slices.SortFunc(out.failed, func(a, b *helm.Release) int { return cmp.Compare(a.Version, b.Version) })
+	out.cut = len(out.failed) > 0 && out.failed[0].Version > deployed+1
 	return out
 }
 
@@ -45,10 +39,10 @@ func triesOf(list []*helm.Release) (out tries) {
 // before that has changed nothing.
 func (t tries) of(s stored, wrote time.Time) (out []map[string]any) {
 	for _, f := range t.failed {
-		if !t.cut && wrote.Before(f.begun.Truncate(time.Second)) { // the API server notes seconds
+		if !t.cut && wrote.Before(f.Info.LastDeployed.Time.Truncate(time.Second)) { // the API server notes seconds
 			continue
 		}
-		for _, doc := range plain.Documents(f.manifest) {
+		for _, doc := range plain.Documents(f.Manifest) {
 			objects, err := chart.Decode(doc + "\n")
 			if err != nil {
 				continue // nothing of it was written

@@ -1,28 +1,36 @@
 package release
 
 import (
-	"bytes"
 	"errors"
-	"io"
-	"net/http"
+	"net/url"
 	"regexp"
-	"sync/atomic"
 
+	"github.com/starling-operator/starling/modules/chart"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// trouble counts requests to which the API server had no answer, or only that it is overloaded or fails. Errors of Helm do
-// not tell that: most are texts, of which the chain of causes has been lost.
-type trouble struct{ requests atomic.Int64 }
+// worded is an error in words for people, without secrets. Code finds in it what it looks for in the cause.
+type worded struct {
+	text  string
+	cause error
+}
 
-// passing marks the error of an operation if there was trouble since the count was before, or a right is missing: rights
+func (e *worded) Error() string { return e.text }
+
+// Unwrap gives the cause, whose text nobody may show.
+func (e *worded) Unwrap() error { return e.cause }
+
+func tidy(err error) error { return &worded{chart.Tidy(err.Error()), err} }
+
+// passing marks the error of an operation that an API server in trouble has failed, or a right that is missing: rights
 // come without an event. A revision that lacks one is not made again soon, for each try is one more.
-func (t *trouble) passing(err error, before int64) error {
+func passing(err error) error {
 	if err == nil {
 		return nil
 	}
 	_, made := errors.AsType[*inRevision](err)
-	if t.requests.Load() == before && (made || !byRBAC.MatchString(err.Error())) {
+	if !inTrouble(err) && (made || !byRBAC.MatchString(err.Error())) {
 		return err
 	}
 	return &lane.Passing{Err: err}
@@ -42,38 +50,12 @@ type inRevision struct{ error }
 // Unwrap gives the error.
 func (e *inRevision) Unwrap() error { return e.error }
 
-func (t *trouble) wrap(next http.RoundTripper) http.RoundTripper { return &troubled{t, next} }
-
-type troubled struct {
-	of   *trouble
-	next http.RoundTripper
+// inTrouble says that the API server has not answered, or only that it is overloaded or fails. A webhook of somebody
+// else that fails is no trouble of the server: it may last, and each try of a release is a revision.
+func inTrouble(err error) bool {
+	_, unanswered := errors.AsType[*url.Error](err)
+	return (unanswered || cluster.InTrouble(err)) && !ofWebhooks.MatchString(err.Error())
 }
-
-// RoundTrip passes req on, and looks at the answer.
-func (t *troubled) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(req)
-	if err != nil && req.Context().Err() == nil || err == nil && inTrouble(resp) {
-		t.of.requests.Add(1)
-	}
-	return resp, err
-}
-
-// inTrouble says that an answer is one of a server that is overloaded or fails. A webhook of somebody else that fails is
-// no trouble of the server: it may last, and each try of a release is a revision.
-func inTrouble(resp *http.Response) bool {
-	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
-		return false
-	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfError))
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
-	return !ofWebhooks.Match(head)
-}
-
-// mostOfError is how much of an answer is looked at.
-const mostOfError = 4 << 10
 
 // ofWebhooks are the words of the API server for a webhook that does not answer.
 var ofWebhooks = regexp.MustCompile(`failed calling (admission )?webhook |failed to call webhook: |conversion webhook for .* failed: `)

@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path"
@@ -15,8 +16,8 @@ type answers func(*http.Request) (*http.Response, error)
 
 func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An operation that fails while the API server is in trouble is tried again soon, whichever request of it has met that
-// and whatever Helm makes of it; one that the API server refuses is not.
+// An operation that fails while the API server is in trouble is tried again soon, whichever request of it has met
+// that; one that the API server refuses is not.
 func TestTroubleOfTheServerPasses(t *testing.T) {
 	for name, test := range map[string]struct {
 		status  int // 0: the connection breaks
@@ -54,7 +55,7 @@ func TestTroubleOfTheServerPasses(t *testing.T) {
 				case test.status == 0:
 					return nil, io.ErrUnexpectedEOF
 				}
-				body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "` + test.says + `"}`
+				body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": ` + fmt.Sprint(test.status) + `, "message": "` + test.says + `"}`
 				return &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 			})
 			_, err := f.Reconcile(t.Context(), f.target(0, "1", "apps"))

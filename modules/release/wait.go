@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/starling-operator/starling/runtime/kstatus"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // Pauses between two looks at objects that are not ready.
@@ -57,13 +58,13 @@ type ended struct{ error }
 // until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why
 // is told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
 func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
-	last := ""
+	last, away := "", false
 	look := func(ctx context.Context) (over bool, err error) {
 		over, why, err := done(ctx)
 		if _, is := errors.AsType[*ended](err); err != nil && (is || ctx.Err() == nil && !transient(err)) {
 			return false, err
 		}
-		if err == nil {
+		if away = err != nil; !away {
 			last = why
 		}
 		if late := l.overtaken(); late != nil && !over {
@@ -94,7 +95,9 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 		select {
 		case <-time.After(pause):
 		case <-waits.Done():
-			if ctx.Err() != nil {
+			if late := ctx.Err(); late != nil && away {
+				return &lane.Passing{Err: fmt.Errorf("%w: %s", context.Cause(ctx), last)}
+			} else if late != nil {
 				return fmt.Errorf("%w: %s", context.Cause(ctx), last)
 			}
 		}

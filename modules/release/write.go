@@ -58,9 +58,11 @@ type placed struct {
 	stands *Object                    // it is as the revision before has left it, and is wanted so
 }
 
-// free reads the objects of a release, by place. Those of others are refused.
+// free reads the objects of a release, by place. Those of others are refused; with Adopt only those that others still
+// have, and the release waits for them.
 func (l *life) free(p revisionPlan) ([]placed, error) {
 	found, had, stands := make([]placed, len(p.want)), p.had(), l.standing(p)
+	waits := make([]bool, len(p.want))
 	refused, _ := l.m.order(false).Each(len(p.want), func(int) string { return "" }, func(i int) error {
 		s := p.want[i]
 		was := had[s.key.AnyVersion()]
@@ -76,15 +78,32 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 		found[i].live = live
+		if l.target.Adopt {
+			why, err := l.m.holder(l.ctx, l.ref, s.key, live)
+			if err != nil {
+				return fmt.Errorf("asking whose %s is, which module(adopt = True) may take over: %w", s, err)
+			}
+			if waits[i] = why != ""; waits[i] {
+				return fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", s, why)
+			}
+			return nil
+		}
 		by := l.ref.holderOf(live)
 		if was == nil || p.before.Info.Status == helm.StatusFailed { // nobody knows what that one has made
 			by = l.others(s.key, live)
 		}
-		if by == "" || l.target.Adopt { // then those who have one were asked for
+		if by == "" {
 			return nil
 		}
 		return held(s.key, by)
 	})
+	claims := map[Key]bool{}
+	for i, s := range p.want {
+		if waits[i] {
+			claims[s.key.AnyVersion()] = true
+		}
+	}
+	l.m.claim(l.ref, claims)
 	return found, errors.Join(refused...)
 }
 
