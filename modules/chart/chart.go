@@ -31,7 +31,7 @@ type Input struct {
 	Installs, Lookup []builtins.Grant
 	// CRDs are the files of definitions beside the chart.
 	CRDs []File
-	// Test: the tests of the chart are objects of the release, too.
+	// Test: the tests of the chart are objects of the release, too, which runs them and fails with them.
 	Test bool
 	// Labels are put on all objects, see [Label].
 	Labels map[string]string

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -15,15 +14,6 @@ import (
 
 // MaxError is where an error's text is cut: no manifest fits.
 const MaxError = 1000
-
-// explain turns an error of Helm's into one line that says what and where. The
-// chain of wrapped errors ends here; callers know their own by the context.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(Tidy(err.Error()))
-}
 
 // noise is what Helm and kubectl put in front of the reason.
 var noise = regexp.MustCompile(`failed to create resource: |unable to recognize "": |unable to decode "": |` +

@@ -128,17 +128,23 @@ func (j job) do(lookup helm.Lookup) (out outcome) {
 		if err != nil {
 			return err
 		}
+		ch, err := Installable(t.Chart)
+		if err != nil {
+			out.Offline.Broken = true
+			return err
+		}
 		switch j.Kind {
 		case jobRender:
-			out.Files, out.Notes, err = renderWith(t, lookup, j.Caps, j.Upgrade, j.Revision)
+			out.Files, out.Notes, err = renderChart(t, ch, lookup, j.Caps, j.Upgrade, j.Revision)
 		case jobOffline:
-			out.Offline = renderOffline(t, j.Caps, func(f string) bool { return slices.Contains(j.Calls, f) })
+			out.Offline = renderOffline(t, ch, j.Caps, func(f string) bool { return slices.Contains(j.Calls, f) })
 			out.Files, err, out.Offline.Err = out.Offline.Files, out.Offline.Err, nil
 			out.Offline.Files = nil
 		case jobCRDs:
-			out.CRDs, err = crdsOf(t)
+			err = helm.Enable(ch, plain.CopyPlain(t.Values).(map[string]any))
+			out.CRDs = helm.CRDs(ch)
 		case jobWritten:
-			out.Written, err = writtenIn(t, j.Caps)
+			out.Written, err = writtenIn(t, ch, j.Caps)
 		default:
 			err = fmt.Errorf("no job %q", j.Kind)
 		}
@@ -150,16 +156,7 @@ func (j job) do(lookup helm.Lookup) (out outcome) {
 	return out
 }
 
-// renderWith renders the target's chart.
-func renderWith(t Input, lookup helm.Lookup, caps *helm.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
-	ch, err := Installable(t.Chart)
-	if err != nil {
-		return nil, "", err
-	}
-	return renderChart(t, ch, lookup, caps, upgrade, revision)
-}
-
-// renderChart is renderWith for a chart that was loaded for this.
+// renderChart renders a chart that was loaded for this.
 func renderChart(t Input, ch *helm.Chart, lookup helm.Lookup, caps *helm.Capabilities, upgrade bool, revision int) (files map[string]string, notes string, err error) {
 	files, err = helm.Render(ch, plain.CopyPlain(t.Values).(map[string]any), helm.Options{
 		Name: t.Name, Namespace: t.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade,
@@ -186,18 +183,6 @@ func checkRendered(files map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// crdsOf are the files under crds/ of the chart and of its enabled subcharts.
-func crdsOf(t Input) ([]File, error) {
-	ch, err := Installable(t.Chart)
-	if err != nil {
-		return nil, err
-	}
-	if err := helm.Enable(ch, plain.CopyPlain(t.Values).(map[string]any)); err != nil {
-		return nil, err
-	}
-	return helm.CRDs(ch), nil
 }
 
 // packPlain writes plain data as JSON from which unpackPlain reads the same: a float that is whole stays one.

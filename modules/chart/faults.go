@@ -132,8 +132,8 @@ func (f *faults) line(file string, o Object, at string) int {
 // lines are where a template may give an object, or the item of a list, a field.
 func (f *faults) lines(file string, o Object, at string) (lines []int) {
 	for _, kind := range []string{o.Kind, o.Kind + "List", "List"} {
-		if source := template(f.t.Chart, file); source != nil && lines == nil {
-			lines = linesOf(source.Data, kind, o.Name, at)
+		if lines == nil {
+			lines = linesOf(template(f.t.Chart, file), kind, o.Name, at)
 		}
 	}
 	return lines

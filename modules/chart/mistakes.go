@@ -2,7 +2,6 @@ package chart
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -98,13 +97,10 @@ func quotedEnd(s string) int {
 	return 1
 }
 
-// explainIn is explain for an error of the templates of a chart.
-func explainIn(c *tree.Chart, err error) error { return errors.New(InSource(c, explain(err).Error())) }
-
-// InSource looks at the templates for the cause of an error that tidy has made of the template engine's: it knows
-// only where it stumbled.
+// InSource is [Tidy] for an error of the template engine. It looks at the templates for the cause, for that knows only
+// where it stumbled.
 func InSource(c *tree.Chart, text string) string {
-	text = notDefined.ReplaceAllStringFunc(text, func(all string) string {
+	text = notDefined.ReplaceAllStringFunc(Tidy(text), func(all string) string {
 		name := notDefined.FindStringSubmatch(all)[1]
 		if near := message.Nearest(name, definedIn(c)); near != "" {
 			return fmt.Sprintf("%s %q (did you mean %q?)", NoTemplate, name, near)
@@ -115,14 +111,11 @@ func InSource(c *tree.Chart, text string) string {
 	if at == nil {
 		return text
 	}
-	f := template(c, at[1])
-	if f == nil {
-		return text
-	}
-	if line := openAction(string(f.Data)); line > 0 {
+	source := template(c, at[1])
+	if line := openAction(string(source)); line > 0 {
 		return fmt.Sprintf("%s:%d: the action that begins here has no }}", at[1], line)
 	}
-	if line := openBlock(f.Data); line > 0 && strings.Contains(text, NoEnd) {
+	if line := openBlock(source); line > 0 && strings.Contains(text, NoEnd) {
 		return at[1] + ":" + strconv.Itoa(line) + ": " + text[len(at[0]):]
 	}
 	return text

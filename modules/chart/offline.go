@@ -107,23 +107,19 @@ func (r *Renderer) Offline(ctx context.Context, t Input, caps *helm.Capabilities
 	return o
 }
 
-func renderOffline(t Input, caps *helm.Capabilities, calls func(string) bool) Offline {
-	ch, err := Installable(t.Chart)
-	if err != nil {
-		return Offline{Err: err, Broken: true}
-	}
-	var o Offline
+func renderOffline(t Input, ch *helm.Chart, caps *helm.Capabilities, calls func(string) bool) (o Offline) {
 	found := finder{wanted: calls, includes: map[string][]string{}}
 	if err := found.look(ch); err != nil {
-		return Offline{Err: explainIn(t.Chart, err), Broken: true}
+		return Offline{Err: errors.New(InSource(t.Chart, err.Error())), Broken: true}
 	}
 	o.Calls, o.Reads = found.calls, found.reads
 	looked := &offlineLookups{target: t}
+	var err error
 	o.Files, err = renderOnce(t, ch, caps, looked)
 	o.Lookups = looked.missing
 	o.CRDs = helm.CRDs(ch)
 	if err != nil {
-		o.Err, o.Broken = explainIn(t.Chart, err), noFunction.MatchString(err.Error())
+		o.Err, o.Broken = errors.New(InSource(t.Chart, err.Error())), noFunction.MatchString(err.Error())
 		return o
 	}
 	if len(o.Calls) == 0 {

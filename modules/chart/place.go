@@ -189,12 +189,12 @@ func notYAML(c *tree.Chart, name, text string, err error) error {
 		if bad := yaml.Unmarshal([]byte(doc), &map[string]any{}); bad == nil || bad.Error() != err.Error() {
 			continue
 		}
-		f := template(c, name)
-		if f == nil {
+		source := template(c, name)
+		if source == nil {
 			break
 		}
 		problem, line := Problem(err, doc)
-		p := PlaceOf(f.Data, doc, line, problem)
+		p := PlaceOf(source, doc, line, problem)
 		msg := fmt.Sprintf("%s: not YAML once rendered: %s: %s", atLine(name, p.Line), problem, strings.Join(p.Rendered, " | "))
 		if p.Hint != "" {
 			msg += " (" + p.Hint + ")"
@@ -235,11 +235,10 @@ func indentHint(template []byte, rendered, field string) (hint string, line int)
 // nthLine is the line of a template at which a field has a value for the nth time below one of some keys; 0 when that
 // is not seen.
 func (f *faults) nthLine(file string, keys []int, nth int, field, value string) int {
-	source := template(f.t.Chart, file)
-	if source == nil || field == "" {
+	if field == "" {
 		return 0
 	}
-	lines, is := strings.Split(string(source.Data), "\n"), hasValue(field, value)
+	lines, is := strings.Split(string(template(f.t.Chart, file)), "\n"), hasValue(field, value)
 	for _, key := range keys {
 		left := nth
 		for i, line := range lines[key-1:] {

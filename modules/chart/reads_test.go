@@ -143,7 +143,11 @@ func checkReads(t *testing.T, c *Chart, a, b map[string]any) (same bool) {
 	defer log.SetOutput(os.Stderr)
 	render := func(global map[string]any) string {
 		values := map[string]any{"global": global, "own": map[string]any{"c": "own"}, "key": "c", "text": "{{ .Values.global.d }}", "db": map[string]any{"own": "o"}}
-		files, notes, err := renderWith(Input{Name: "web", Namespace: "apps", Chart: c, Values: values}, nil, chartutil.DefaultCapabilities, false, 1)
+		ch, err := Installable(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, notes, err := renderChart(Input{Name: "web", Namespace: "apps", Values: values}, ch, nil, chartutil.DefaultCapabilities, false, 1)
 		return fmt.Sprint(files, notes, err)
 	}
 	target := Input{Reads: found}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,7 +35,7 @@ var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?
 
 func tidyTyped(text string) string {
 	m := typed.FindStringSubmatch(text)
-	is, want := "string", m[4]
+	is, want := "string", cmp.Or(map[string]string{"map": "object", "list": "array", "boolean": "bool", "numeric": "number"}[m[4]], m[4])
 	switch value := m[5]; {
 	case strings.HasPrefix(value, "map["):
 		is = "object"
@@ -46,16 +47,6 @@ func tidyTyped(text string) string {
 		if _, err := strconv.ParseFloat(value, 64); err == nil {
 			is = "number"
 		}
-	}
-	switch want {
-	case "map":
-		want = "object"
-	case "list":
-		want = "array"
-	case "boolean":
-		want = "bool"
-	case "numeric":
-		want = "number"
 	}
 	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], m[3], typeWords[want], typeWords[is])
 }

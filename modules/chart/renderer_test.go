@@ -63,7 +63,7 @@ func renderText(ctx context.Context, r *Renderer, in Input) (Rendered, error) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 	})
 	if err == nil && out.Err != "" {
-		err = errors.New(InSource(in.Chart, Tidy(out.Err)))
+		err = errors.New(InSource(in.Chart, out.Err))
 	}
 	return out, err
 }

@@ -47,11 +47,7 @@ func writersOf(t Input, files map[string]string, path string) (out []string) {
 		if !hasField(o.doc, path) {
 			continue
 		}
-		var source []byte
-		if f := template(t.Chart, o.file); f != nil {
-			source = f.Data
-		}
-		line, hint := FieldAt(source, o.Kind, o.text, path, definition.NearField(o.APIVersion, o.Kind, path))
+		line, hint := FieldAt(template(t.Chart, o.file), o.Kind, o.text, path, definition.NearField(o.APIVersion, o.Kind, path))
 		if hint != "" {
 			hint = " (" + hint + ")"
 		}
@@ -62,10 +58,7 @@ func writersOf(t Input, files map[string]string, path string) (out []string) {
 
 // lineOf is [LineOf] of an object in a template by the name that Helm gives it, "web/templates/a.yaml".
 func (t Input) lineOf(name, kind, object, path string) int {
-	if f := template(t.Chart, name); f != nil {
-		return append(linesOf(f.Data, kind, object, path), 0)[0]
-	}
-	return 0
+	return append(linesOf(template(t.Chart, name), kind, object, path), 0)[0]
 }
 
 // FieldAt is the line of a template that gives objects of a kind a field that the kind does not have, 0 when none is
@@ -84,11 +77,12 @@ func FieldAt(template []byte, kind, rendered, path, near string) (line int, hint
 	return line, hint
 }
 
-func template(c *tree.Chart, name string) *tree.File {
+// template is the text of a template by the name that Helm gives it; nil: there is none in the files of the chart.
+func template(c *tree.Chart, name string) []byte {
 	_, name, _ = strings.Cut(name, "/")
-	for i := range c.Files {
-		if c.Files[i].Path == name {
-			return &c.Files[i]
+	for _, f := range c.Files {
+		if f.Path == name {
+			return f.Data
 		}
 	}
 	return nil

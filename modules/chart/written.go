@@ -53,11 +53,7 @@ func (r *Renderer) Written(ctx context.Context, t Input, caps *helm.Capabilities
 	return out.Written, err
 }
 
-func writtenIn(t Input, caps *helm.Capabilities) ([]Written, error) {
-	ch, err := Installable(t.Chart)
-	if err != nil {
-		return nil, err
-	}
+func writtenIn(t Input, ch *helm.Chart, caps *helm.Capabilities) ([]Written, error) {
 	r := &templateReader{templates: map[string]chartTemplate{}, seen: map[Written]bool{}}
 	if err := r.parse(ch); err != nil {
 		return nil, err

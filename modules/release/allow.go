@@ -32,7 +32,7 @@ func (m *Manager) limit(t Target, objects []chart.Object) error {
 			return fmt.Errorf("the chart holds %s, and another Starling takes its config from it", o)
 		}
 	}
-	lines, wrong := chart.MissingInstalls(t.input(), objects)
+	lines, wrong := chart.MissingInstalls(t.Input, objects)
 	if len(wrong) > 0 {
 		return fmt.Errorf("the chart holds an object of kind %s, and there is none (did you mean %s?)", wrong[0].Kind, wrong[0].Near)
 	}

@@ -37,8 +37,8 @@ func TestInstalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := Target{Namespace: "web", Installs: tt.installs}
-			lines, wrong := chart.MissingInstalls(target.input(), objects)
+			target := Target{Input: chart.Input{Namespace: "web", Installs: tt.installs}}
+			lines, wrong := chart.MissingInstalls(target.Input, objects)
 			if got := strings.Join(lines, ", "); got != tt.missing || len(wrong) > 0 {
 				t.Errorf("got  %s %v\nwant %s", got, wrong, tt.missing)
 			}
@@ -54,27 +54,27 @@ func TestInstalls(t *testing.T) {
 	}
 	m := &Manager{o: Options{Namespace: "ops", Name: "starling"}}
 	typo := []chart.Object{{Ref: Key{APIVersion: "apps/v1", Kind: "Deploymnt", Name: "web"}}}
-	if err := m.limit(Target{Namespace: "web"}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {
+	if err := m.limit(Target{Input: chart.Input{Namespace: "web"}}, typo); err == nil || !strings.HasSuffix(err.Error(), "kind Deploymnt, and there is none (did you mean Deployment?)") {
 		t.Errorf("a kind that is written wrongly: %v", err)
 	}
 	own := []chart.Object{{Ref: Key{APIVersion: "v1", Kind: "ConfigMap", Name: "starling"}}}
-	if err := m.limit(Target{Namespace: "ops"}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
+	if err := m.limit(Target{Input: chart.Input{Namespace: "ops"}}, own); err == nil || !strings.Contains(err.Error(), "belongs to Starling itself") {
 		t.Errorf("its own ConfigMap: %v", err)
 	}
 	m.o.Others = func(ref effect.Ref) bool {
 		return ref == effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "web", Name: "starling"}
 	}
-	if err := m.limit(Target{Namespace: "web"}, own); err == nil || !strings.Contains(err.Error(), "another Starling takes its config from it") {
+	if err := m.limit(Target{Input: chart.Input{Namespace: "web"}}, own); err == nil || !strings.Contains(err.Error(), "another Starling takes its config from it") {
 		t.Errorf("the ConfigMap of another instance: %v", err)
 	}
 	token, err := chart.ObjectsOf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: t, annotations: {kubernetes.io/service-account.name: starling}}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.limit(Target{Namespace: "ops"}, token); err == nil || !strings.Contains(err.Error(), "Secret t with the token of a ServiceAccount in Starling's namespace") {
+	if err := m.limit(Target{Input: chart.Input{Namespace: "ops"}}, token); err == nil || !strings.Contains(err.Error(), "Secret t with the token of a ServiceAccount in Starling's namespace") {
 		t.Errorf("a token of its namespace: %v", err)
 	}
-	if err := m.limit(Target{Namespace: "web"}, token); err != nil {
+	if err := m.limit(Target{Input: chart.Input{Namespace: "web"}}, token); err != nil {
 		t.Errorf("a token of the release's own namespace: %v", err)
 	}
 }

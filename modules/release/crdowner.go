@@ -152,7 +152,7 @@ func specFields(live *metav1.PartialObjectMetadata) (out specOwners) {
 		_, versions := set.Spec["f:versions"]
 		applies := f.Operation == metav1.ManagedFieldsOperationApply
 		switch {
-		case applies && f.Manager == fieldManager:
+		case applies && f.Manager == FieldManager:
 			out.ours, out.version = true, versions
 		case versions && applies:
 			out.declared = f.Manager

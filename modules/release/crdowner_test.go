@@ -136,7 +136,7 @@ func TestADefinitionOfOthersStays(t *testing.T) {
 		}, false, "belongs to flux", false},
 		{"of a release that is there", func(w *driftWorld, f *manyFixture) {
 			w.define("helm", thing("red"), helm, false)
-			theirs := Target{Module: "theirs", Name: "theirs", Namespace: "apps", Chart: chartOf("theirs", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}
+			theirs := Target{Input: chart.Input{Module: "theirs", Name: "theirs", Namespace: "apps", Chart: chartOf("theirs", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}}
 			if _, err := f.manager().Reconcile(w.t.Context(), theirs); err != nil {
 				w.t.Fatal(err)
 			}
@@ -213,7 +213,7 @@ func TestADefinitionOfTemplatesThatModulesHave(t *testing.T) {
 	for _, module := range []string{"second", "web", "later"} {
 		for _, uninstall := range []bool{true, false} {
 			w, f := newSimulatedDrift(t)
-			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", thing("red")), Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}
+			web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", thing("red")), Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}}
 			if _, err := w.Reconcile(t.Context(), web); err != nil {
 				t.Fatal(err)
 			}

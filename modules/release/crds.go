@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
@@ -24,8 +23,6 @@ import (
 )
 
 const (
-	// fieldManager owns the fields of the CustomResourceDefinitions we apply.
-	fieldManager = "starling"
 	// crdTimeout bounds the wait for a new kind to be served.
 	crdTimeout = time.Minute
 	// crdPause lies between two looks at a new CustomResourceDefinition, which
@@ -220,7 +217,7 @@ func crdResource() schema.GroupVersionResource {
 	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 }
 
-// applyCRD writes a definition.
+// applyCRD writes a definition, unless what is there is the same.
 func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Unstructured, wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
@@ -231,41 +228,30 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 		unstructured.RemoveNestedField(c.Object.Object, "spec", "conversion")
 	}
 	client := m.dynamic.Resource(crdResource())
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	force := true
-	wrote = true
-	switch mine := by == (definer{}); {
-	case d.live == nil: // without force, for somebody may make it now
-	case mine:
-		options.Force = &force
-	case by.instance != "" && by.sum == sumText(c.Sum): // what is there is this one
-		wrote = false
-	case c.of.Adopt && !m.definerIsThere(ctx, by, c.of.release):
-		options.Force = &force
+	mine := by == (definer{})
+	same := by.instance != "" && by.sum == sumText(c.Sum)
+	if !mine && !same && c.of.Adopt && !m.definerIsThere(ctx, by, c.of.release) {
 		m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Str("crd", name).Msg("a CustomResourceDefinition is taken over from " + by.name)
-	case by.instance != "":
-		return nil, false, m.notReplaced(c, by)
-	default: // nothing is written: the same fields need no other owner
-		options.DryRun, wrote = []string{metav1.DryRunAll}, false
+		mine = true
 	}
-	object := c.Object.DeepCopy()
-	if wrote {
+	switch object := c.Object.DeepCopy(); {
+	case mine:
 		mark := m.instance().Mark(moduleOf(c.of.whose)) + " " + sumText(c.Sum)
 		object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{effect.DefinedByAnnotation: mark}))
-	}
-	data, err := object.MarshalJSON()
-	if err != nil {
-		return nil, false, err
-	}
-	if wrote || options.DryRun != nil {
-		next, err = client.Patch(ctx, name, types.ApplyPatchType, data, options)
-	} else {
+		wrote = true
+		// Somebody may make it now: what is not there is not forced.
+		next, err = client.Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: FieldManager, Force: d.live != nil})
+	case same:
 		next, err = client.Get(ctx, name, metav1.GetOptions{})
-	}
-	switch {
-	case apierrors.IsConflict(err) && options.DryRun != nil:
+	case by.instance != "":
 		return nil, false, m.notReplaced(c, by)
-	case err != nil:
+	default: // the same fields need no other owner
+		next, err = client.Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsConflict(err) {
+			return nil, false, m.notReplaced(c, by)
+		}
+	}
+	if err != nil {
 		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %w", name, tidy(err))
 	}
 	if err := established(ctx, client, next); err != nil {

@@ -61,7 +61,7 @@ func TestCRDs(t *testing.T) {
 		t.Errorf("the new version: %v", err)
 	}
 	live, err := f.dynamic.Resource(crds).Get(t.Context(), "things."+group, metav1.GetOptions{})
-	if err != nil || live.GetManagedFields()[0].Manager != fieldManager {
+	if err != nil || live.GetManagedFields()[0].Manager != FieldManager {
 		t.Errorf("field manager %v, %v", live.GetManagedFields(), err)
 	}
 }

@@ -141,7 +141,7 @@ func TestADefinitionInATemplateKeepsItsObjects(t *testing.T) {
 	target := func(spec string) Target {
 		c := chartOf("web", dials("v1: "+spec))
 		c.Digest = spec
-		return Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}
+		return Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: c, Installs: []builtins.Grant{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}}}
 	}
 	if _, err := w.Reconcile(t.Context(), target(spec)); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -299,9 +300,11 @@ func testDriftCases(t *testing.T, all *driftWorld) {
 
 func (w *driftWorld) target(color string) Target {
 	return Target{
-		Module: "web", Name: "web", Namespace: w.apps, Values: map[string]any{"color": color},
-		Chart:    chartOf("web", driftChart, replaceGroup(gadgetTemplate, w.group)),
-		Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}},
+		Input: chart.Input{
+			Module: "web", Name: "web", Namespace: w.apps, Values: map[string]any{"color": color},
+			Chart:    chartOf("web", driftChart, replaceGroup(gadgetTemplate, w.group)),
+			Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}},
+		},
 	}
 }
 

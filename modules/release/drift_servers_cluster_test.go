@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 	simrest "github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -159,8 +160,8 @@ func TestDriftOfAggregatedAPIs(t *testing.T) {
 		return err == nil && len(resources.APIResources) > 0
 	})
 	w.ResetDiscovery()
-	target := Target{Module: "web", Name: "web", Namespace: w.apps, Installs: []builtins.Grant{{APIVersion: group + "/v1", Kind: "Gear"}},
-		Chart: chartOf("web", "apiVersion: "+group+"/v1\nkind: Gear\nmetadata: {name: web}\nspec: {count: 1}\n")}
+	target := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: w.apps, Installs: []builtins.Grant{{APIVersion: group + "/v1", Kind: "Gear"}},
+		Chart: chartOf("web", "apiVersion: "+group+"/v1\nkind: Gear\nmetadata: {name: web}\nspec: {count: 1}\n")}}
 	res, err := w.Reconcile(t.Context(), target)
 	if err != nil || len(res.Objects.Seen) != 1 || res.Objects.Seen[0].Owned != (owned.Digest{}) || res.Objects.Seen[0].Version == "" {
 		t.Fatalf("%+v, %v", res, err)

@@ -3,6 +3,8 @@ package release
 import (
 	"errors"
 	"testing"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 func TestMask(t *testing.T) {
@@ -13,7 +15,7 @@ func TestMask(t *testing.T) {
 		"tokenEnabled": "true",
 	}
 	rendered := map[string]string{"a": "a: b\n---\nkind: Secret\ndata: {k: c2VjcmV0LWI2NA==}\nstringData: {p: plain-text}\n", "b": "kind: ConfigMap\ndata: {k: public}"}
-	m := newMask(Target{Values: values, Secrets: func() []string { return []string{"set-by-a-hook"} }}, rendering{files: rendered})
+	m := newMask(Target{Input: chart.Input{Values: values}, Secrets: func() []string { return []string{"set-by-a-hook"} }}, rendering{files: rendered})
 	in := "hunter2 aHVudGVyMg== db-secret 5432 nginx set-by-a-hook t0kens x true c2VjcmV0LWI2NA== secret-b64 plain-text public"
 	want := "*** *** db-secret 5432 nginx *** *** x true *** *** *** public"
 	if got := m.Text(in); got != want {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/e2e/cluster"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // shared is the control plane of this test binary.
@@ -148,13 +149,16 @@ func (f *fixture) configMap(name string) map[string]string {
 // target is a chart of the given templates, as module and release "web".
 func (f *fixture) target(values map[string]any, templates ...string) Target {
 	return Target{
-		Module: "web", Name: "web", Namespace: f.apps, Chart: chartOf("web", templates...), Values: values, Timeout: time.Minute,
-		Installs: []builtins.Grant{
-			{APIVersion: f.ns + ".example/v1", Kind: "Thing"}, {APIVersion: "x.example/v1", Kind: "Thing"},
-			{APIVersion: f.ns + ".chart.example/v1", Kind: "Thing"}, {APIVersion: f.ns + ".template.example/v1", Kind: "Thing"},
-			{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		Input: chart.Input{
+			Module: "web", Name: "web", Namespace: f.apps, Chart: chartOf("web", templates...), Values: values,
+			Installs: []builtins.Grant{
+				{APIVersion: f.ns + ".example/v1", Kind: "Thing"}, {APIVersion: "x.example/v1", Kind: "Thing"},
+				{APIVersion: f.ns + ".chart.example/v1", Kind: "Thing"}, {APIVersion: f.ns + ".template.example/v1", Kind: "Thing"},
+				{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+			},
+			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Namespaces: []string{"*"}}},
 		},
-		Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Namespaces: []string{"*"}}},
+		Timeout: time.Minute,
 	}
 }
 

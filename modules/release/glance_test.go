@@ -85,11 +85,13 @@ func (f *manyFixture) manager() *Manager {
 func (f *manyFixture) target(i int, value string, namespaces ...string) Target {
 	name := fmt.Sprintf("m%02d", i)
 	return Target{
-		Module: name, Name: name, Namespace: namespaces[i%len(namespaces)], Values: map[string]any{"n": value},
-		Chart: &chart.Chart{Name: name, Digest: name, Files: []chart.File{
-			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
-			{Path: "templates/all.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {n: \"{{ .Values.n }}\"}\n")},
-		}},
+		Input: chart.Input{
+			Module: name, Name: name, Namespace: namespaces[i%len(namespaces)], Values: map[string]any{"n": value},
+			Chart: &chart.Chart{Name: name, Digest: name, Files: []chart.File{
+				{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
+				{Path: "templates/all.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {n: \"{{ .Values.n }}\"}\n")},
+			}},
+		},
 	}
 }
 

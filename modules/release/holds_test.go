@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // An action that begins to wait says what it holds: manifests as large as those of its chart, as texts and as objects.
@@ -13,9 +15,9 @@ func TestAnActionSaysWhatItHolds(t *testing.T) {
 	said := []int64{}
 	ctx := OnWait(t.Context(), func(_ context.Context, holds int64) { said = append(said, holds) })
 	for _, text := range []string{large, large + "---\n" + strings.Replace(large, "name: a", "name: b", 1)} {
-		chart := chartOf("web", text)
-		chart.Digest = text[len(text)-10:] + text[:len(text)/1000]
-		if _, err := w.Reconcile(ctx, Target{Module: "web", Name: "web", Namespace: "apps", Chart: chart, Wait: true}); err != nil {
+		of := chartOf("web", text)
+		of.Digest = text[len(text)-10:] + text[:len(text)/1000]
+		if _, err := w.Reconcile(ctx, Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: of}, Wait: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,45 +32,19 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 	slices.SortStableFunc(list, func(a, b *helm.Hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
+	test := at == helm.HookTest // one that has failed holds up no other
 	for i, h := range list {
 		if err := l.overtaken(); err != nil { // it would run twice
 			return err
 		}
-		test := at == helm.HookTest // one that has failed holds up no other
 		if len(h.DeletePolicies) == 0 || test && !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) {
 			h.DeletePolicies = append(h.DeletePolicies, helm.HookBeforeHookCreation)
 		}
-		objects, err := l.served(h.Manifest)
+		objects, err := l.beginHook(rel, h, members)
 		if err != nil {
 			return err
 		}
-		if l.target.Name != "" { // a release that ends holds what it was allowed
-			if err := l.m.limitList(l.target, objects); err != nil {
-				return err
-			}
-		}
-		if err := l.deleteHook(h, helm.HookBeforeHookCreation, members); err != nil {
-			return err
-		}
-		since := l.since
-		if !h.LastRun.CompletedAt.IsZero() { // what is there was made for another event
-			since = time.Time{}
-		}
-		h.LastRun = helm.HookExecution{StartedAt: l.now(), Phase: helm.HookPhaseRunning}
-		if err := l.record(rel, false); err != nil {
-			return err
-		}
-		h.LastRun.Phase = helm.HookPhaseFailed
-		if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members, since) }); err != nil {
-			h.LastRun.CompletedAt = l.now()
-			return fmt.Errorf("%s: %w", h.Path, err)
-		}
-		over := l.over
-		if !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) && !slices.Contains(h.DeletePolicies, helm.HookFailed) {
-			l.over = context.Background() // while it is there no other one can be made
-		}
-		err = l.awaitHook(objects, test)
-		l.over = over
+		err = l.awaitHook(h, objects, test)
 		if h.LastRun.CompletedAt = l.now(); err != nil {
 			err = fmt.Errorf("%s: %w", h.Path, err)
 			for _, done := range list[:i] {
@@ -86,6 +60,34 @@ func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) 
 		}
 	}
 	return nil
+}
+
+// beginHook makes the objects of a hook.
+func (l *life) beginHook(rel *helm.Release, h *helm.Hook, members []stored) ([]stored, error) {
+	objects, err := l.served(h.Manifest)
+	if err == nil && l.target.Name != "" { // a release that ends holds what it was allowed
+		err = l.m.limitList(l.target, objects)
+	}
+	if err == nil {
+		err = l.deleteHook(h, helm.HookBeforeHookCreation, members)
+	}
+	if err != nil {
+		return nil, err
+	}
+	since := l.since
+	if !h.LastRun.CompletedAt.IsZero() { // what is there was made for another event
+		since = time.Time{}
+	}
+	h.LastRun = helm.HookExecution{StartedAt: l.now(), Phase: helm.HookPhaseRunning}
+	if err := l.record(rel, false); err != nil {
+		return nil, err
+	}
+	h.LastRun.Phase = helm.HookPhaseFailed
+	if err := l.m.each(objects, false, func(i int) error { return l.makeHook(objects[i], members, since) }); err != nil {
+		h.LastRun.CompletedAt = l.now()
+		return nil, fmt.Errorf("%s: %w", h.Path, err)
+	}
+	return objects, nil
 }
 
 // HooksRan are the times in which Jobs and Pods of the hooks of a revision ran.
@@ -202,7 +204,11 @@ func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []
 
 // awaitHook waits for the Jobs and Pods of a hook until they have succeeded or failed, by Helm's rules; other kinds
 // are ready at once. One that is gone counts as done, unless it is a test.
-func (l *life) awaitHook(objects []stored, test bool) error {
+func (l *life) awaitHook(h *helm.Hook, objects []stored, test bool) error {
+	if !slices.Contains(h.DeletePolicies, helm.HookBeforeHookCreation) && !slices.Contains(h.DeletePolicies, helm.HookFailed) {
+		defer func(over context.Context) { l.over = over }(l.over)
+		l.over = context.Background() // while it is there no other one can be made
+	}
 	for _, s := range objects {
 		if !runs(s) {
 			continue

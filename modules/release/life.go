@@ -355,5 +355,5 @@ func (l *life) inTemplate(r rendering, err error) error {
 	if err == nil || l.ctx.Err() != nil {
 		return err
 	}
-	return &worded{chart.InTemplate(l.target.input(), r.files, err).Error(), err}
+	return &worded{chart.InTemplate(l.target.Input, r.files, err).Error(), err}
 }

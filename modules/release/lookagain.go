@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -27,7 +28,7 @@ func (r *reconcile) follow(of rendering, same bool) {
 		r.m.followed.Delete(r.t.Ref())
 		return
 	}
-	t, looked := Target{Namespace: r.t.Namespace, Lookup: r.t.Lookup}, slices.SortedFunc(maps.Keys(answers), effect.Ref.Compare)
+	t, looked := Target{Input: chart.Input{Namespace: r.t.Namespace, Lookup: r.t.Lookup}}, slices.SortedFunc(maps.Keys(answers), effect.Ref.Compare)
 	r.m.rest(&r.m.followed, r.t.Ref(), &resting{digestOf(answers), func(ctx context.Context) (string, error) {
 		l := &lookups{mapper: r.m.o.Mapper, client: r.m.dynamic, target: t, instance: r.m.instance()}
 		for _, of := range looked {

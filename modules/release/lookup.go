@@ -145,11 +145,11 @@ func (r *reconcile) asBefore() (bool, error) {
 	}
 	then := r.t
 	then.Values = last.Config
-	values, err := json.Marshal(then.input().Read())
+	values, err := json.Marshal(then.Input.Read())
 	if err != nil {
 		return false, err
 	}
-	if is, err := json.Marshal(r.t.input().Read()); err != nil || string(is) != string(values) {
+	if is, err := json.Marshal(r.t.Input.Read()); err != nil || string(is) != string(values) {
 		return false, err
 	}
 	caps, err := r.m.capabilities()

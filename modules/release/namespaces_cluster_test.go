@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // A Namespace of a chart stays while others have objects in it, and while it is the release's own. All that the API
@@ -68,7 +69,7 @@ func TestHooksOfOthersReal(t *testing.T) {
 	f := setup(t)
 	target := func(module string) Target {
 		hook := "{apiVersion: v1, kind: ConfigMap, metadata: {name: h, annotations: {helm.sh/hook: \"pre-install,pre-upgrade\"}}}\n"
-		return Target{Module: module, Name: module, Namespace: f.apps, Chart: chartOf(module, hook)}
+		return Target{Input: chart.Input{Module: module, Name: module, Namespace: f.apps, Chart: chartOf(module, hook)}}
 	}
 	f.reconcile(target("one"))
 	f.refused(target("two"), `ConfigMap "h" in namespace `+f.apps+" is there already and belongs to a hook of release "+f.apps+"/one")

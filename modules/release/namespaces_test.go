@@ -66,7 +66,7 @@ func TestNamespacesOfCharts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := newSimulatedDrift(t)
-			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", test.chart)}
+			web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", test.chart)}}
 			web.Installs = []builtins.Grant{{APIVersion: "v1", Kind: "Namespace"}, {APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{"far"}}}
 			if strings.Contains(test.chart, ownNamespace) { // as a person, or an earlier revision, has made it
 				web.Adopt = true
@@ -114,7 +114,7 @@ func TestAHookDeletesWhatTheReleaseMade(t *testing.T) {
 	target := func(module, of string) Target {
 		c := chartOf(module, fmt.Sprintf(hook, of, module))
 		c.Digest = module + of
-		return Target{Module: module, Name: module, Namespace: "apps", Chart: c}
+		return Target{Input: chart.Input{Module: module, Name: module, Namespace: "apps", Chart: c}}
 	}
 	data := func(w *driftWorld) string {
 		live, err := w.client.Resource(configMaps).Namespace("apps").Get(t.Context(), "a", metav1.GetOptions{})
@@ -170,7 +170,7 @@ func TestANamespaceOfAHookStays(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: far, labels: {of: %s}, annotations: {helm.sh/hook: \"pre-install,pre-upgrade\"}}\n"
 	uid := ""
 	for _, of := range []string{"one", "two", "three"} {
-		web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", fmt.Sprintf(text, of))}
+		web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", fmt.Sprintf(text, of))}}
 		web.Chart.Digest, web.Installs = of, []builtins.Grant{{APIVersion: "v1", Kind: "Namespace"}}
 		if _, err := w.Reconcile(t.Context(), web); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestANamespaceOfAHookStays(t *testing.T) {
 // An upgrade leaves an object that another release has taken over, and says so before it writes anything.
 func TestAnUpgradeRefusesWhatAnotherReleaseHas(t *testing.T) {
 	w, f := newSimulatedDrift(t)
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", nearMap)}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", nearMap)}}
 	if _, err := w.Reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}

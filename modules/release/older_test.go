@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -20,7 +21,7 @@ func TestAnOlderTreeTakesNoReleaseBack(t *testing.T) {
 	chart := func(of string) Target {
 		c := chartOf("web", strings.Replace(text, "DATA", of, 1))
 		c.Digest = of
-		return Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: map[string]any{"n": 1}}
+		return Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: map[string]any{"n": 1}}}
 	}
 	reconcile := func(of string, n int, action string) {
 		t.Helper()
@@ -78,7 +79,7 @@ func TestAReleaseSaysThatItAwaitsAKind(t *testing.T) {
 		"{{ lookup \"x.example/v1\" \"Thing\" \"\" \"\" }}":                    lane.AwaitsKind,
 		"{{ fail \"the cluster does not serve kind Thing of x.example/v1\" }}": "",
 	} {
-		_, err := w.Reconcile(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", text), Installs: []builtins.Grant{{APIVersion: "x.example/v1", Kind: "Thing"}}})
+		_, err := w.Reconcile(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", text), Installs: []builtins.Grant{{APIVersion: "x.example/v1", Kind: "Thing"}}}})
 		if err == nil || !strings.Contains(err.Error(), "the cluster does not serve kind Thing of x.example/v1") || lane.AwaitedBy(err) != want {
 			t.Errorf("%s: %v (%q)", text, err, lane.AwaitedBy(err))
 		}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // Another chart takes the place of the one of a release: what both hold stays the same object, be it a hook in one of
@@ -22,7 +23,7 @@ func TestAnotherChartOfARelease(t *testing.T) {
 	const hook = "helm.sh/hook: \"pre-install,pre-upgrade\""
 	one := cm("both", "one", "") + cm("gone", "one", "") + cm("hooked", "one", "") + cm("unhooked", "one", hook) + cm("kept", "one", "helm.sh/resource-policy: keep") + gadget("v1")
 	two := cm("both", "two", "") + cm("new", "two", "") + cm("hooked", "two", hook) + cm("unhooked", "two", "") + gadget("v2")
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}}}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}}}}
 	uids := func() map[string]string {
 		out := map[string]string{"gadget": w.uid(gadgets, "apps", "g")}
 		for _, name := range []string{"both", "hooked", "unhooked", "kept"} {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // An object that a release holds no more is deleted, also if a process with the older chart, which holds it, has begun a
@@ -14,7 +16,7 @@ import (
 func TestWhatIsLeftOutlivesAnOlderChart(t *testing.T) {
 	cm := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
 	w, f := newSimulatedDrift(t)
-	older := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm("a"), cm("b"))}
+	older := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm("a"), cm("b"))}}
 	newer := older
 	newer.Chart = chartOf("web", cm("a"))
 	server := f.server

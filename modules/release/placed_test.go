@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"
@@ -24,8 +25,8 @@ func role(namespace string) string {
 }
 
 func roleTarget(module string, templates ...string) Target {
-	return Target{Module: module, Name: module, Namespace: "apps", Chart: chartOf(module, templates...),
-		Installs: []builtins.Grant{{APIVersion: rbacVersion, Kind: "ClusterRole", Namespaces: []string{"*"}}}}
+	return Target{Input: chart.Input{Module: module, Name: module, Namespace: "apps", Chart: chartOf(module, templates...),
+		Installs: []builtins.Grant{{APIVersion: rbacVersion, Kind: "ClusterRole", Namespaces: []string{"*"}}}}}
 }
 
 // uncreated answers the creation of objects of one kind with 403.
@@ -115,11 +116,11 @@ func TestAWaitForAnObjectEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, _ := newSimulatedDrift(t)
 				cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-				has := Target{Module: "has", Name: "has", Namespace: "apps", Chart: chartOf("has", cm)}
+				has := Target{Input: chart.Input{Module: "has", Name: "has", Namespace: "apps", Chart: chartOf("has", cm)}}
 				if _, err := w.Reconcile(t.Context(), has); err != nil {
 					t.Fatal(err)
 				}
-				waits := Target{Module: "waits", Name: "waits", Namespace: "apps", Chart: chartOf("waits", cm), Adopt: true}
+				waits := Target{Input: chart.Input{Module: "waits", Name: "waits", Namespace: "apps", Chart: chartOf("waits", cm)}, Adopt: true}
 				if _, err := w.Reconcile(t.Context(), waits); err == nil {
 					t.Fatal("it is taken over")
 				}

@@ -192,7 +192,7 @@ func (r *reconcile) inputs() error {
 	if err != nil {
 		return err
 	}
-	in, err := chart.InputsOf(r.t.input(), r.facts, caps)
+	in, err := chart.InputsOf(r.t.Input, r.facts, caps)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -111,12 +109,12 @@ type Manager struct {
 	// followed is what charts have looked up, see [reconcile.follow].
 	followed sync.Map // Ref → *resting
 
-	// stopped ends with Fence; actions counts what has to end before it returns.
+	// stopped ends with Fence; actions are those that have to end before it returns. None begins once mu was held for
+	// the end of stopped.
 	stopped context.Context
 	stop    context.CancelCauseFunc
 	mu      sync.Mutex
-	actions int
-	idle    chan struct{}
+	actions sync.WaitGroup
 
 	capsMu sync.Mutex
 	caps   *helm.Capabilities
@@ -195,21 +193,9 @@ func (r Ref) String() string { return r.Name + " in namespace " + r.Namespace }
 
 // Target is what a release should be.
 type Target struct {
-	Module, Name, Namespace string
-	// Chart is built from these files alone.
-	Chart *chart.Chart
-	// Values are plain data: all that the chart sees under .Values, above its own
-	// values.yaml. They are not changed.
-	Values map[string]any
-	// Reads are the global values that the chart reads, nil: all. A change of others renders nothing.
-	Reads *reads.Reads
+	chart.Input
 	// Secrets returns texts of the values that are known to be secret; nil: none are.
 	Secrets func() []string
-	// Installs are the objects that the chart may hold beside everyday kinds in Namespace,
-	// Lookup what its templates may read, as module(…) names them.
-	Installs, Lookup []builtins.Grant
-	// CRDs are the files of definitions beside the chart, which are applied before it.
-	CRDs []chart.File
 	// Adopt takes over a release that was installed with helm, and objects of the
 	// chart's names that are there already, made by any tool.
 	Adopt bool
@@ -217,14 +203,10 @@ type Target struct {
 	ForceCRDs bool
 	// Wait waits until the objects are ready before the release counts as deployed.
 	Wait bool
-	// Test runs the tests of the chart, and lets the revision fail with them.
-	Test bool
 	// Rollback goes back to the last revision that was deployed when one fails.
 	Rollback bool
 	// Timeout ends the whole action, waits and hooks included; 0 means 10 minutes.
 	Timeout time.Duration
-	// Labels are put on all objects, see [chart.Label].
-	Labels map[string]string
 	// Ignore is what drift does not count in.
 	Ignore []owned.Ignore
 	// IgnoreDrift leaves the objects without the label by which they are watched, and
@@ -237,14 +219,6 @@ type Target struct {
 
 // Ref names the target's release.
 func (t Target) Ref() Ref { return Ref{Module: t.Module, Name: t.Name, Namespace: t.Namespace} }
-
-// input is what the target's chart is rendered with.
-func (t Target) input() chart.Input {
-	return chart.Input{
-		Module: t.Module, Name: t.Name, Namespace: t.Namespace, Chart: t.Chart, Values: t.Values, Reads: t.Reads,
-		Installs: t.Installs, Lookup: t.Lookup, CRDs: t.CRDs, Labels: t.Labels, Test: t.Test,
-	}
-}
 
 // Results of a [Manager.Reconcile].
 const (
@@ -283,17 +257,14 @@ var ErrFenced = errors.New("starling is stopping")
 // seconds, what comes later is refused with ErrFenced. It returns when nothing is under way any more, or with ctx.
 // Call it before the Lease is given back.
 func (m *Manager) Fence(ctx context.Context) error {
-	m.stop(ErrFenced)
 	m.mu.Lock()
-	if m.actions == 0 {
-		m.mu.Unlock()
-		return m.records.drain(ctx)
-	}
-	if m.idle == nil {
-		m.idle = make(chan struct{})
-	}
-	idle := m.idle
+	m.stop(ErrFenced)
 	m.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		m.actions.Wait()
+		close(idle)
+	}()
 	select {
 	case <-idle:
 		return m.records.drain(ctx)
@@ -322,7 +293,7 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 	if m.stopped.Err() != nil {
 		return nil, nil, context.Cause(m.stopped)
 	}
-	m.actions++
+	m.actions.Add(1)
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
@@ -336,12 +307,7 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 		unhook()
 		end()
 		cancel(nil)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.actions--; m.actions == 0 && m.idle != nil {
-			close(m.idle)
-			m.idle = nil
-		}
+		m.actions.Done()
 	}, nil
 }
 

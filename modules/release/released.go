@@ -161,7 +161,7 @@ func (r *reconcile) noteObjects(s *life, shown rendering) error {
 	s.mu.Unlock()
 	rec.Left = chart.Without(r.t.Namespace, rec.Left, r.m.placed(shown.objects))
 	rec.Objects = r.objects.kept()
-	rec.Unknown = append(chart.UnknownFields(r.t.input(), r.rendered.files, warnings), r.rendered.warnings...)
+	rec.Unknown = append(chart.UnknownFields(r.t.Input, r.rendered.files, warnings), r.rendered.warnings...)
 	for _, text := range warnings {
 		if strings.Contains(text, changedByPolicy) {
 			rec.Unknown = append(rec.Unknown, text)

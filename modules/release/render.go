@@ -61,13 +61,13 @@ func (m *Manager) render(ctx context.Context, t Target, caps *helm.Capabilities,
 
 // renderAs is render for a revision of this number.
 func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool, revision int) (rendering, error) {
-	in := t.input()
+	in := t.Input
 	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}
 	out, err := m.o.Renderer.Render(ctx, in, chart.How{Caps: caps, Upgrade: upgrade, Revision: revision}, lookups.in(ctx))
 	read := rendering{lookedUp: lookups.found()}
-	masked := func(text string) string { return chart.Tidy(newMask(t, read).Text(text)) }
+	masked := func(err error) error { return &worded{chart.Tidy(newMask(t, read).Text(err.Error())), err} }
 	if err == nil && out.Err != "" {
-		err = &worded{chart.WithValueHint(in, chart.InSource(t.Chart, masked(out.Err))), lookups.failed}
+		err = &worded{chart.WithValueHint(in, chart.InSource(t.Chart, newMask(t, read).Text(out.Err))), lookups.failed}
 	}
 	if err != nil {
 		return read, err
@@ -78,13 +78,13 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilitie
 	}
 	objects, warnings, err := chart.ObjectsIn(in, ch, out.Files, m.clusterWide)
 	if err != nil {
-		return read, &worded{masked(err.Error()), err}
+		return read, masked(err)
 	}
 	if err := m.limit(t, objects); err != nil {
 		return read, err
 	}
 	if out.Files, err = chart.LabelAll(out.Files, t.Labels); err != nil {
-		return read, &worded{masked(err.Error()), err}
+		return read, masked(err)
 	}
 	return rendering{
 		files: out.Files, notes: out.Notes, objects: objects, digest: chart.ManifestDigest(out.Files),
@@ -97,7 +97,7 @@ func (m *Manager) chartCRDs(ctx context.Context, t Target, f chart.Facts) ([]cha
 	if !f.CRDs {
 		return nil, nil
 	}
-	files, wrong, err := m.o.Renderer.CRDs(ctx, t.input())
+	files, wrong, err := m.o.Renderer.CRDs(ctx, t.Input)
 	if err == nil && wrong != "" {
 		err = errors.New(chart.Tidy(newMask(t, rendering{}).Text(wrong)))
 	}

@@ -37,8 +37,8 @@ func TestRender(t *testing.T) {
 	m := renderer()
 	of := func(t *testing.T, text string, values map[string]any, upgrade bool) rendering {
 		t.Helper()
-		r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values,
-			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"x"}}}}, caps, upgrade)
+		r, err := m.render(t.Context(), Target{Input: chart.Input{Name: "web", Namespace: "apps", Chart: chartOf("web", text), Values: values,
+			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"x"}}}}}, caps, upgrade)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +66,12 @@ func TestRender(t *testing.T) {
 		t.Errorf("a template resolved a name: %s", got)
 	}
 	taken := with(chartOf("web", "a: {{ .Values.limit }}"), "values.yaml", "limit: 5\n")
-	r, err := m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: taken, Values: map[string]any{}}, caps, false)
+	r, err := m.render(t.Context(), Target{Input: chart.Input{Name: "web", Namespace: "apps", Chart: taken, Values: map[string]any{}}}, caps, false)
 	if err != nil || r.files["web/templates/0.yaml"] != "a: " {
 		t.Errorf("a value that was taken out came back: %v %v", r.files, err)
 	}
 	notes := with(chartOf("web", "a: b"), "templates/NOTES.txt", "hello")
-	r, err = m.render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: notes}, caps, false)
+	r, err = m.render(t.Context(), Target{Input: chart.Input{Name: "web", Namespace: "apps", Chart: notes}}, caps, false)
 	if err != nil || r.digest != of(t, "a: b", nil, false).digest {
 		t.Errorf("notes count as manifest (%v)", err)
 	}
@@ -174,7 +174,7 @@ func TestRenderErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values},
+			_, err := renderer().render(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: tt.chart, Values: tt.values}},
 				chartutil.DefaultCapabilities, false)
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("error\n%v\nwant\n%s", err, tt.want)
@@ -187,7 +187,7 @@ func TestRenderErrors(t *testing.T) {
 func TestAnObjectAndThatOfAHook(t *testing.T) {
 	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a%s}\n"
 	c := chartOf("web", fmt.Sprintf(account, ", annotations: {helm.sh/hook: pre-install}"), fmt.Sprintf(account, ""), fmt.Sprintf(account, ", namespace: other"))
-	if _, err := renderer().render(t.Context(), Target{Name: "web", Namespace: "apps", Chart: c, Installs: []builtins.Grant{{APIVersion: "v1", Kind: "ServiceAccount", Namespaces: []string{"other"}}}}, chartutil.DefaultCapabilities, false); err != nil {
+	if _, err := renderer().render(t.Context(), Target{Input: chart.Input{Name: "web", Namespace: "apps", Chart: c, Installs: []builtins.Grant{{APIVersion: "v1", Kind: "ServiceAccount", Namespaces: []string{"other"}}}}}, chartutil.DefaultCapabilities, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -196,8 +196,8 @@ func TestAnObjectAndThatOfAHook(t *testing.T) {
 func TestRenderEndless(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("timed out after 1s"))
-	_, err := renderer().render(ctx, Target{Name: "web", Namespace: "apps", Chart: chartOf("web", strings.Repeat("{{ range until 100 }}", 3)+
-		strings.Repeat("{{ end }}", 3))}, chartutil.DefaultCapabilities, false)
+	_, err := renderer().render(ctx, Target{Input: chart.Input{Name: "web", Namespace: "apps", Chart: chartOf("web", strings.Repeat("{{ range until 100 }}", 3)+
+		strings.Repeat("{{ end }}", 3))}}, chartutil.DefaultCapabilities, false)
 	if err == nil || err.Error() != "rendering chart web: timed out after 1s" {
 		t.Errorf("%v", err)
 	}
@@ -219,7 +219,7 @@ func TestAKeyTwiceIsAWarning(t *testing.T) {
 		// A Service of other Pods may want a port of that name.
 		c := chartOf("web", twicePod(list), "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {app: b}, ports: [{port: 80, targetPort: http}]}\n")
 		values := map[string]any{"a": "y", "env": []any{map[string]any{"name": "A"}, map[string]any{"name": "A"}}}
-		r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}, chartutil.DefaultCapabilities, false)
+		r, err := renderer().render(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}}, chartutil.DefaultCapabilities, false)
 		if got := strings.Join(r.warnings, "; "); err != nil || got != want {
 			t.Errorf("%s: %v, warnings\n%s\nwant\n%s", list, err, got, want)
 		}
@@ -243,7 +243,7 @@ func TestTheLineOfAKeyThatIsThereTwice(t *testing.T) {
 	} {
 		c := chartOf("web", text)
 		values := map[string]any{"a": "a", "b": "b"}
-		r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}, chartutil.DefaultCapabilities, false)
+		r, err := renderer().render(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: c, Values: values}}, chartutil.DefaultCapabilities, false)
 		if err != nil || len(r.warnings) != len(want) {
 			t.Errorf("%s: %v, %v", text, r.warnings, err)
 			continue
@@ -259,7 +259,7 @@ func TestTheLineOfAKeyThatIsThereTwice(t *testing.T) {
 // Hooks are created, and not applied: the API server takes in a create what it refuses in an apply.
 func TestAKeyTwiceOfAHook(t *testing.T) {
 	pod := strings.Replace(twicePod("ports: [{containerPort: 80, hostPort: 1}, {containerPort: 80, hostPort: 2}]"), "labels: {app: a}", "annotations: {helm.sh/hook: pre-install}", 1)
-	r, err := renderer().render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", pod)}, chartutil.DefaultCapabilities, false)
+	r, err := renderer().render(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", pod)}}, chartutil.DefaultCapabilities, false)
 	if err != nil || len(r.warnings) > 0 {
 		t.Error(r.warnings, err)
 	}
@@ -271,7 +271,7 @@ func TestAnObjectOfTheClusterTwice(t *testing.T) {
 	m.o.Mapper.(resettable).RESTMapper.(*meta.DefaultRESTMapper).Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, meta.RESTScopeRoot)
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a%s}\n"
 	c := chartOf("web", fmt.Sprintf(role, ""), fmt.Sprintf(role, ", namespace: other"))
-	_, err := m.render(t.Context(), Target{Module: "web", Name: "web", Namespace: "apps", Chart: c}, chartutil.DefaultCapabilities, false)
+	_, err := m.render(t.Context(), Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: c}}, chartutil.DefaultCapabilities, false)
 	if err == nil || !strings.Contains(err.Error(), "web/templates/1.yaml:3: ClusterRole a in namespace other is in web/templates/0.yaml too") {
 		t.Error(err)
 	}

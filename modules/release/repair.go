@@ -96,7 +96,7 @@ type repair struct {
 
 // target and rendering are what a reconcile would have, as far as errors and rights go by it.
 func (r *repair) target() Target {
-	return Target{Module: r.t.Module, Name: r.t.Name, Namespace: r.t.Namespace, Installs: r.t.Installs, Secrets: r.t.Secrets}
+	return Target{Input: chart.Input{Module: r.t.Module, Name: r.t.Name, Namespace: r.t.Namespace, Installs: r.t.Installs}, Secrets: r.t.Secrets}
 }
 
 func (r *repair) rendering() rendering {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release/owned"
 )
 
@@ -21,7 +22,7 @@ func TestARepairInAnotherVersion(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	v2 := schema.GroupVersionResource{Group: w.group, Version: "v2", Resource: "gadgets"}
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}}}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: w.group + "/v1", Kind: "Gadget"}, {APIVersion: w.group + "/v2", Kind: "Gadget"}}}}
 	web.Chart = chartOf("web", "apiVersion: "+w.group+"/v1\nkind: Gadget\nmetadata: {name: a}\nspec: {count: 1}\n---\n"+nearMap)
 	if _, err := w.Reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestWhatIsLeftIsToldOnce(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	hooks := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	key := Key{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "gate"}
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: key.APIVersion, Kind: key.Kind}}}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Installs: []builtins.Grant{{APIVersion: key.APIVersion, Kind: key.Kind}}}}
 	hook := func(bundle string) string {
 		return `[{"name": "a.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": {"url": "https://a.example.org/", "caBundle": "` + bundle + `"}}]`
 	}
@@ -121,7 +122,7 @@ func (m mutating) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAPolicyThatChangesWhatIsWritten(t *testing.T) {
 	w, f := newSimulatedDrift(t)
 	f.server = mutating{f.server}
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {size: \"1\", other: x}\n")}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {size: \"1\", other: x}\n")}}
 	const want = `ConfigMap a in namespace apps: data.size is not as the chart has it: a policy or webhook of the cluster changes what is written; to leave it so: module(ignore = ["ConfigMap/a data.size"])`
 	res, err := w.Reconcile(t.Context(), web)
 	if err != nil || len(res.Unknown) != 1 || res.Unknown[0] != want {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/starling-operator/starling/modules/chart"
 )
 
 // A backup that is restored, and somebody who clears managedFields, make one writer of all fields: fields of others
@@ -29,8 +31,8 @@ func TestFieldsOfOthersOutliveTheirWriters(t *testing.T) {
 		for _, repaired := range []int{0, 1, 2} {
 			t.Run(fmt.Sprintf("%s, %d repairs", name, repaired), func(t *testing.T) {
 				w, _ := newSimulatedDrift(t)
-				target := Target{Module: "web", Name: "web", Namespace: w.apps, Values: map[string]any{"more": true},
-					Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {color: red{{ if .Values.more }}, more: x{{ end }}}\n")}
+				target := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: w.apps, Values: map[string]any{"more": true},
+					Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {color: red{{ if .Values.more }}, more: x{{ end }}}\n")}}
 				if _, err := w.Reconcile(t.Context(), target); err != nil {
 					t.Fatal(err)
 				}
@@ -65,8 +67,8 @@ func TestObjectsThatAreKept(t *testing.T) {
 	for policy, stays := range map[string]bool{"keep": true, "Keep": true, " keep ": true, "delete": false, "": false} {
 		for _, uninstall := range []bool{true, false} {
 			w, _ := newSimulatedDrift(t)
-			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web",
-				fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: %q}}\n", policy))}
+			web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web",
+				fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: %q}}\n", policy))}}
 			if _, err := w.Reconcile(t.Context(), web); err != nil {
 				t.Fatal(err)
 			}

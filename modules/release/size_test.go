@@ -30,7 +30,7 @@ func TestSize(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w, _ := newSimulatedDrift(t)
-			target := Target{Module: "web", Name: "web", Namespace: "apps", Chart: tt.chart}
+			target := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: tt.chart}}
 			_, err := w.Reconcile(t.Context(), target)
 			if got := errorText(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)

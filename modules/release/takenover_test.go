@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -60,7 +61,7 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f := newSimulatedDrift(t)
-			victim := Target{Module: "victim", Name: "victim", Namespace: "apps", Chart: chartOf("victim", cm)}
+			victim := Target{Input: chart.Input{Module: "victim", Name: "victim", Namespace: "apps", Chart: chartOf("victim", cm)}}
 			if _, err := w.Reconcile(t.Context(), victim); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +90,7 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			thief := Target{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm), Adopt: true}
+			thief := Target{Input: chart.Input{Module: "thief", Name: "thief", Namespace: "apps", Chart: chartOf("thief", cm)}, Adopt: true}
 			w.o.Folders = func() []*tree.Module { return []*tree.Module{{Name: "thief"}, {Name: "victim"}, {Name: "other"}} }
 			writes := len(f.writes)
 			_, err := w.Reconcile(t.Context(), thief)
@@ -107,7 +108,7 @@ func TestAdoptLeavesWhatOthersHave(t *testing.T) {
 func TestADeletionIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	w, f := newSimulatedDrift(t)
 	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}}
 	if _, err := w.Reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestADeletionIsOfTheObjectAsItWasSeen(t *testing.T) {
 	} {
 		for _, uninstall := range []bool{true, false} {
 			w, f := newSimulatedDrift(t)
-			web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}
+			web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", cm)}}
 			if _, err := w.Reconcile(t.Context(), web); err != nil {
 				t.Fatal(err)
 			}
@@ -191,11 +192,11 @@ func TestAnUninstallLeavesWhatAnotherReleaseHas(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	pvc := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: db}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	pvcs := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	old := Target{Module: "old", Name: "old", Namespace: "apps", Chart: chartOf("old", pvc)}
+	old := Target{Input: chart.Input{Module: "old", Name: "old", Namespace: "apps", Chart: chartOf("old", pvc)}}
 	if _, err := w.Reconcile(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	renamed := Target{Module: "renamed", Name: "renamed", Namespace: "apps", Chart: chartOf("renamed", pvc), Adopt: true}
+	renamed := Target{Input: chart.Input{Module: "renamed", Name: "renamed", Namespace: "apps", Chart: chartOf("renamed", pvc)}, Adopt: true}
 	uid := w.uid(pvcs, "apps", "db")
 	refused := "PersistentVolumeClaim db in namespace apps is not taken over, as it is of release old in namespace apps: take it out there, or leave it out here"
 	if _, err := w.Reconcile(t.Context(), renamed); err == nil || err.Error() != refused {
@@ -221,11 +222,11 @@ func TestAnUpgradeLeavesWhatAnotherReleaseHas(t *testing.T) {
 	pvc := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: db}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	pvcs := schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	a := Target{Module: "a", Name: "a", Namespace: "apps", Chart: chartOf("a", pvc+"---\n"+cm)}
+	a := Target{Input: chart.Input{Module: "a", Name: "a", Namespace: "apps", Chart: chartOf("a", pvc+"---\n"+cm)}}
 	if _, err := w.Reconcile(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	b := Target{Module: "b", Name: "b", Namespace: "apps", Chart: chartOf("b", pvc), Adopt: true}
+	b := Target{Input: chart.Input{Module: "b", Name: "b", Namespace: "apps", Chart: chartOf("b", pvc)}, Adopt: true}
 	uid := w.uid(pvcs, "apps", "db")
 	if _, err := w.Reconcile(t.Context(), b); err == nil || !strings.Contains(err.Error(), "it is of release a") {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ func TestAnObjectThatCannotBeReadStopsNothing(t *testing.T) {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n---\n"
 	}
 	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", configMap("a")+configMap("b")+configMap("c"))}
+	web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", configMap("a")+configMap("b")+configMap("c"))}}
 	if _, err := w.Reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func TestAnObjectThatCannotBeReadStopsNothing(t *testing.T) {
 func TestNobodyWaitsForTheEndOfWhatOthersHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newSimulatedDrift(t)
-		web := Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}
+		web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}}
 		if _, err := w.Reconcile(t.Context(), web); err != nil {
 			t.Fatal(err)
 		}

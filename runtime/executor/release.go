@@ -69,9 +69,13 @@ func (x *Executor) Release(ctx context.Context, a engine.Release) (engine.Releas
 		x.o.Drift.Forget(ref)
 	}
 	result, err := x.o.Releases.Reconcile(ctx, release.Target{
-		Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace,
-		Chart: a.Module.Tree.Chart, Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, Secrets: a.Secrets.Texts, Installs: decl.Installs, Lookup: decl.Lookup, CRDs: a.Module.Tree.CRDs, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Test: decl.Test, Rollback: decl.Rollback, Timeout: decl.Timeout,
-		Labels: decl.Labels, Ignore: decl.Ignore, IgnoreDrift: !watched, Standing: standing,
+		Input: chart.Input{
+			Module: a.Ref.Module, Name: a.Ref.Name, Namespace: a.Ref.Namespace, Chart: a.Module.Tree.Chart,
+			Values: a.Module.ChartExports.Exports(vals), Reads: a.Module.ChartReads, CRDs: a.Module.Tree.CRDs,
+			Installs: decl.Installs, Lookup: decl.Lookup, Test: decl.Test, Labels: decl.Labels,
+		},
+		Secrets: a.Secrets.Texts, Adopt: decl.Adopt, ForceCRDs: decl.ForceCRDs, Wait: decl.Wait, Rollback: decl.Rollback, Timeout: decl.Timeout,
+		Ignore: decl.Ignore, IgnoreDrift: !watched, Standing: standing,
 	})
 	if err == nil && watched {
 		x.o.Drift.Expect(ref, result.Objects)

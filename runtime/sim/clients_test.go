@@ -166,8 +166,8 @@ func TestHelmWorksOnTheStore(t *testing.T) {
 	m := newReleases(t, c)
 	ctx := t.Context()
 	target := func(n int) release.Target {
-		return release.Target{Module: "web", Name: "web", Namespace: "apps", Chart: chartWith(webTemplate), Values: map[string]any{"n": n}, Timeout: time.Minute,
-			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Names: []string{"web"}}}}
+		return release.Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartWith(webTemplate), Values: map[string]any{"n": n},
+			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Names: []string{"web"}}}}, Timeout: time.Minute}
 	}
 	for n := 1; n <= 2; n++ {
 		if res, err := m.Reconcile(ctx, target(n)); err != nil {

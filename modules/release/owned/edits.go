@@ -83,8 +83,7 @@ func lastWriter(fields []metav1.ManagedFieldsEntry, at fieldpath.Path, manager s
 	last := int64(0)
 	for i := range fields {
 		e := &fields[i]
-		set := setOf(e)
-		if set == nil || e.Manager == manager && e.Subresource == "" || !set.Has(at) && below(set, at).Empty() {
+		if e.Manager == manager && e.Subresource == "" || !hasIn(setOf(e), at) {
 			continue
 		}
 		if when := seconds(e.Time); by == "" || when > last {

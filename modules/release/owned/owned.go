@@ -24,20 +24,15 @@ type Digest [16]byte
 
 // handover is a field that a controller of Kubernetes takes over where it is told to.
 type handover struct {
-	path Path
-	at   fieldpath.Path
-	// last is the last field of the path.
-	last                 string
+	at                   fieldpath.Path
 	manager, subresource string
-	// where is a field of objects of which the controller takes the other one over; "": of all.
-	where string
 }
 
 var handovers = []handover{
 	// A HorizontalPodAutoscaler writes the subresource scale.
-	{Path{{Field: "spec"}, {Field: "replicas"}}, fieldpath.MakePathOrDie("spec", "replicas"), "replicas", "kube-controller-manager", "scale", ""},
+	{fieldpath.MakePathOrDie("spec", "replicas"), "kube-controller-manager", "scale"},
 	// The rules of a ClusterRole with an aggregationRule.
-	{Path{{Field: "rules"}}, fieldpath.MakePathOrDie("rules"), "rules", "clusterrole-aggregation-controller", "", "aggregationRule"},
+	{fieldpath.MakePathOrDie("rules"), "clusterrole-aggregation-controller", ""},
 }
 
 // The last byte of a digest says who owns the field of a handover, the others stand for all other
@@ -111,7 +106,7 @@ func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Dige
 	}
 	d := Digest(sum.Sum(nil))
 	for _, h := range handovers {
-		if slices.ContainsFunc(ignore, h.path.within) {
+		if slices.ContainsFunc(ignore, pathOf(h.at).within) {
 			continue
 		}
 		if d[handoverByte] = h.by(fields, manager); d[handoverByte] != ownedByNobody {
@@ -126,7 +121,7 @@ func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Dige
 func HandedOver(fields []metav1.ManagedFieldsEntry) (paths []Path) {
 	for _, h := range handovers {
 		if h.by(fields, "") == handedOver {
-			paths = append(paths, h.path)
+			paths = append(paths, pathOf(h.at))
 		}
 	}
 	return paths
@@ -136,7 +131,7 @@ func HandedOver(fields []metav1.ManagedFieldsEntry) (paths []Path) {
 // Job that is suspended counts as finished.
 func Finished(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Subresource == "status" && has(&e, "conditions", conditionsPath)
+		return e.Subresource == "status" && has(&e, conditionsPath)
 	})
 }
 
@@ -172,7 +167,7 @@ var conditionsPath = fieldpath.MakePathOrDie("status", "conditions")
 func (h handover) by(fields []metav1.ManagedFieldsEntry, manager string) (by byte) {
 	for i := range fields {
 		e := &fields[i]
-		if !has(e, h.last, h.at) {
+		if !has(e, h.at) {
 			continue
 		}
 		switch {
@@ -200,11 +195,13 @@ func (h handover) isOf(e *metav1.ManagedFieldsEntry, fields []metav1.ManagedFiel
 
 // has says whether an entry holds a path. The text is searched for the last field of the path
 // first, as most entries have none such.
-func has(e *metav1.ManagedFieldsEntry, field string, path fieldpath.Path) bool {
-	if e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+field+`"`)) {
-		return false
-	}
-	set := setOf(e)
+func has(e *metav1.ManagedFieldsEntry, path fieldpath.Path) bool {
+	field := *path[len(path)-1].FieldName
+	return e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+field+`"`)) && hasIn(setOf(e), path)
+}
+
+// hasIn says whether a set holds a path, or something below it.
+func hasIn(set *fieldpath.Set, path fieldpath.Path) bool {
 	return set != nil && (set.Has(path) || !below(set, path).Empty())
 }
 
