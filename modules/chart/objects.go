@@ -44,12 +44,17 @@ func (o Object) Identity(namespace string) effect.Ref {
 	return o.AnyVersion()
 }
 
+func identities(namespace string, list []Object) map[effect.Ref]bool {
+	ids := map[effect.Ref]bool{}
+	for _, o := range list {
+		ids[o.Identity(namespace)] = true
+	}
+	return ids
+}
+
 // Merge adds the objects of more that list does not hold.
 func Merge(namespace string, list, more []Object) []Object {
-	seen := map[effect.Ref]bool{}
-	for _, o := range list {
-		seen[o.Identity(namespace)] = true
-	}
+	seen := identities(namespace, list)
 	for _, o := range more {
 		if id := o.Identity(namespace); !seen[id] {
 			seen[id] = true
@@ -61,17 +66,8 @@ func Merge(namespace string, list, more []Object) []Object {
 
 // Without leaves out the objects that others holds.
 func Without(namespace string, list, others []Object) []Object {
-	gone := map[effect.Ref]bool{}
-	for _, o := range others {
-		gone[o.Identity(namespace)] = true
-	}
-	var rest []Object
-	for _, o := range list {
-		if !gone[o.Identity(namespace)] {
-			rest = append(rest, o)
-		}
-	}
-	return rest
+	gone := identities(namespace, others)
+	return slices.DeleteFunc(slices.Clone(list), func(o Object) bool { return gone[o.Identity(namespace)] })
 }
 
 // ObjectsOf names the objects of a manifest, those of lists too.

@@ -32,6 +32,7 @@ var (
 	blockAction = regexp.MustCompile(`^(?:if|else|end|range|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`)
 	indented    = regexp.MustCompile(`\s*\|\s*n?indent\s+\d+\s*$`)
 	loop        = regexp.MustCompile(`\{\{-?\s*range\b`)
+	several     = regexp.MustCompile(`\b(toYaml|toYamlPretty|include|tpl|indent|nindent)\b`)
 	errorLine   = regexp.MustCompile(`\bline (\d+)`)
 )
 
@@ -151,9 +152,7 @@ func wholeOutput(line string) bool {
 	return expr != "" && severalLines(expr) && strings.HasPrefix(strings.TrimSpace(line), "{{") && strings.HasSuffix(strings.TrimSpace(line), "}}")
 }
 
-func severalLines(expr string) bool {
-	return regexp.MustCompile(`\b(toYaml|toYamlPretty|include|tpl|indent|nindent)\b`).MatchString(expr)
-}
+func severalLines(expr string) bool { return several.MatchString(expr) }
 
 // written is how the line of a template is written that writes several lines in a wrong place.
 func written(source []string, at int, expr string) string {

@@ -300,17 +300,8 @@ func (r *templateReader) call(name string, args []possible, s *scope) possible {
 		if last.fields != nil && last.texts == nil {
 			return r.printed("apiVersion: %v\nkind: %v\n", []possible{last.field("apiVersion"), last.field("kind")})
 		}
-	case "quote", "squote":
-		return last.each(func(t string) string { return `"` + t + `"` })
-	case "trim":
-		return last.each(strings.TrimSpace)
-	case "lower":
-		return last.each(strings.ToLower)
-	case "upper":
-		return last.each(strings.ToUpper)
-	case "title":
-		//lint:ignore SA1019 deprecated, and that of Helm's function all the same
-		return last.each(strings.Title)
+	case "quote", "squote", "trim", "lower", "upper", "title":
+		return last.each(changes[name])
 	case "trimSuffix", "trimPrefix":
 		return last.each(func(t string) string {
 			switch {
@@ -344,6 +335,15 @@ func (r *templateReader) call(name string, args []possible, s *scope) possible {
 	}
 	return cannotTell()
 }
+
+// changes are functions of templates that change a text.
+var changes = map[string]func(string) string{
+	"quote": inQuotes, "squote": inQuotes, "trim": strings.TrimSpace, "lower": strings.ToLower, "upper": strings.ToUpper,
+	//lint:ignore SA1019 deprecated, and that of Helm's function all the same
+	"title": strings.Title,
+}
+
+func inQuotes(text string) string { return `"` + text + `"` }
 
 // plain follows templates to their texts.
 func (r *templateReader) plain(follow func([]state) []state) []state {

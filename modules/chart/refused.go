@@ -115,7 +115,7 @@ func InTemplate(t Input, files map[string]string, err error) error {
 
 // lineIn is the template of an object, with the line that gives it a field where that is seen.
 func (t Input) lineIn(o place, path string) string {
-	return atLine(o.file, t.lineOf(o.file, o.Kind, o.Name, path))
+	return atLine(o.file, append(linesOf(template(t.Chart, o.file), o.Kind, o.Name, path), 0)[0])
 }
 
 // atLine is "web/templates/a.yaml:3", without the line where it is 0.

@@ -56,11 +56,6 @@ func writersOf(t Input, files map[string]string, path string) (out []string) {
 	return out
 }
 
-// lineOf is [LineOf] of an object in a template by the name that Helm gives it, "web/templates/a.yaml".
-func (t Input) lineOf(name, kind, object, path string) int {
-	return append(linesOf(template(t.Chart, name), kind, object, path), 0)[0]
-}
-
 // FieldAt is the line of a template that gives objects of a kind a field that the kind does not have, 0 when none is
 // seen to do so, and what to do about the field. rendered is the object as text, near is the field that was probably
 // meant, or "".

@@ -34,9 +34,8 @@ func (l *life) endOf(rel *helm.Release, wait, hookless bool) error {
 		} else {
 			rel.Info.Status, rel.Info.Deleted = helm.StatusUninstalling, l.now()
 		}
-		for _, digest := range []string{LabelInputs, LabelManifest} { // the next try of it is a new revision
-			delete(rel.Labels, digest)
-		}
+		delete(rel.Labels, LabelInputs) // the next try of it is a new revision
+		delete(rel.Labels, LabelManifest)
 		rel.Info.Description = "Deletion in progress (or silently failed)"
 		if hookless {
 			rel.Hooks = nil

@@ -37,10 +37,7 @@ func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) 
 		}
 		done = true
 	}
-	m.facts.Delete(ref)
-	m.current.Delete(ref)
-	m.kindless.Delete(ref)
-	return done, m.records.remove(ctx, ref)
+	return done, m.forget(ctx, ref)
 }
 
 // giveBack takes the instance off a revision, which nobody works on once it is marked so.

@@ -152,10 +152,6 @@ func (r *reconcile) asBefore() (bool, error) {
 	if is, err := json.Marshal(r.t.Input.Read()); err != nil || string(is) != string(values) {
 		return false, err
 	}
-	caps, err := r.m.capabilities()
-	if err != nil {
-		return false, err
-	}
-	again, err := r.m.render(r.ctx, r.t, caps, true)
+	again, err := r.renderAs(true, 1)
 	return err == nil && again.digest != r.want.Manifest, err
 }

@@ -222,17 +222,22 @@ func (r *reconcile) render() error {
 			return err
 		}
 	}
-	caps, err := r.m.capabilities()
-	if err != nil {
-		return err
-	}
 	upgrade := r.last.Number > 0 && r.last.Status != helm.StatusUninstalled
-	if r.rendered, err = r.m.render(r.ctx, r.t, caps, upgrade); err != nil {
+	if r.rendered, err = r.renderAs(upgrade, 1); err != nil {
 		return err
 	}
 	r.want.Rendered, r.want.Manifest, r.want.Lookups = true, r.rendered.digest, r.rendered.lookups
 	r.want.AsBefore, err = r.asBefore()
 	return err
+}
+
+// renderAs renders the chart with what the API server serves now.
+func (r *reconcile) renderAs(upgrade bool, revision int) (rendering, error) {
+	caps, err := r.m.capabilities()
+	if err != nil {
+		return rendering{}, err
+	}
+	return r.m.renderAs(r.ctx, r.t, caps, upgrade, revision)
 }
 
 // act makes a revision. begun says that an error may have come after it was made.
@@ -321,11 +326,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	if next != stepUpgrade || !r.facts.Revision {
 		return r.rendered, nil
 	}
-	caps, err := r.m.capabilities()
-	if err != nil {
-		return rendering{}, err
-	}
-	return r.m.renderAs(r.ctx, r.t, caps, true, r.want.number(r.last))
+	return r.renderAs(true, r.want.number(r.last))
 }
 
 // settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks
@@ -335,11 +336,7 @@ func (r *reconcile) settle() {
 		return
 	}
 	before := r.want
-	caps, err := r.m.capabilities()
-	if err != nil {
-		return
-	}
-	again, err := r.m.render(r.ctx, r.t, caps, true)
+	again, err := r.renderAs(true, 1)
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}

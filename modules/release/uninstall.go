@@ -49,10 +49,15 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 	if err := m.sweep(ctx, ref); err != nil {
 		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
+	return true, m.forget(ctx, ref)
+}
+
+// forget drops what is known of a release, and its record.
+func (m *Manager) forget(ctx context.Context, ref Ref) error {
 	for _, of := range m.remembered() {
 		of.Delete(ref)
 	}
-	return true, m.records.remove(ctx, ref)
+	return m.records.remove(ctx, ref)
 }
 
 func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {

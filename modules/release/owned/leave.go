@@ -11,20 +11,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Leave changes both sides of a merge, the manifest of before and the one that is wanted, so that the merge leaves
-// live as it is at the paths: a field that live has keeps its value, also one that want has no more, and one that
-// somebody has taken away stays so. The merge takes from want an element of a list that live does not have, and a
-// field that neither live nor was has. In maps both sides lose the field, so that a change of live after the read is
-// left alone, too. Lists may be written as a whole: want gets the value of live there.
-func Leave(was, want, live map[string]any, paths []Path) { leave(was, want, live, paths, false) }
-
 // Keep gives an object, which is changed, what live has at the paths: a comparison of the two finds no difference, and a
 // write of the whole object makes none. live is nil for an object that is not there.
 func Keep(obj, live map[string]any, paths []Path) {
 	leave(runtime.DeepCopyJSON(obj), obj, live, paths, true)
 }
 
-// leave does that below one map; whole: it is written as a whole, as lists and what is in them.
+// leave changes both sides of a merge, the manifest of before and the one that is wanted, so that the merge leaves
+// live as it is at the paths: a field that live has keeps its value, also one that want has no more, and one that
+// somebody has taken away stays so. The merge takes from want an element of a list that live does not have, and a
+// field that neither live nor was has. In maps both sides lose the field, so that a change of live after the read is
+// left alone, too. Lists, and what is in them, may be written as a whole: want gets the value of live there.
 func leave(was, want, live map[string]any, paths []Path, whole bool) {
 	maps := []map[string]any{was, want}
 	if whole {
@@ -109,12 +106,12 @@ func anyAt(v any, p Path) bool {
 }
 
 // Yield changes what manager applies of an object that is live, so that it leaves live as it is at the paths, see
-// [Leave]. A field that others own is left out; the manager goes on to apply, as it is, what nobody else owns.
+// leave. A field that others own is left out; the manager goes on to apply, as it is, what nobody else owns.
 func Yield(was, want, live map[string]any, fields []metav1.ManagedFieldsEntry, manager string, paths []Path) {
 	if len(paths) == 0 {
 		return
 	}
-	Leave(was, want, live, paths)
+	leave(was, want, live, paths, false)
 	ours, theirs := ofManager(fields, manager)
 	covered := func(set *fieldpath.Set, f func(at fieldpath.Path)) {
 		set.Leaves().Iterate(func(at fieldpath.Path) {
@@ -132,7 +129,7 @@ func Yield(was, want, live map[string]any, fields []metav1.ManagedFieldsEntry, m
 		var names []string
 		for _, e := range at {
 			if e.FieldName == nil {
-				return // in a list, which Leave has seen to
+				return // in a list, which leave has seen to
 			}
 			names = append(names, *e.FieldName)
 		}

@@ -63,7 +63,7 @@ func TestLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 			was, want, live := object(t, tt.was), object(t, tt.want), object(t, tt.live)
-			Leave(was, want, live, []Path{p})
+			leave(was, want, live, []Path{p}, false)
 			if !reflect.DeepEqual(want, object(t, tt.merged)) || !reflect.DeepEqual(was, object(t, tt.from)) || !reflect.DeepEqual(live, object(t, tt.live)) {
 				t.Errorf("got %v from %v beside %v", want, was, live)
 			}
