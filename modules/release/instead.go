@@ -1,10 +1,10 @@
 package release
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/modules/chart"
 )
@@ -26,37 +26,27 @@ func (e *kindMissing) Error() string {
 	return text + "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
 }
 
-// versionOf is the API version of which a kind is served, as "apps/v1/Deployment": of the same group, or, of the
-// groups of Kubernetes itself, of another one. It is "" for kinds that are not.
-func versionOf(served []string, apiVersion, kind string) string {
-	group := func(version string) string {
-		group, _, named := strings.Cut(version, "/")
-		if !named {
-			return ""
-		}
-		return group
-	}
-	of := group(apiVersion)
+// versionOf is the API version of which a kind is served, as "apps/v1/Deployment" in the order of names: of the same
+// group, or, of the groups of Kubernetes itself, of another one; a stable one, and a later one, before others. It is ""
+// for kinds that are not.
+func versionOf(served []string, apiVersion, kind string) (nearest string) {
 	native := func(group string) bool { return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") }
-	var all []string
+	of, least := schema.FromAPIVersionAndKind(apiVersion, kind).Group, 3
 	for _, entry := range served {
 		version, is := strings.CutSuffix(entry, "/"+kind)
-		if is && (group(version) == of || native(of) && native(group(version))) {
-			all = append(all, version)
+		group, far := schema.FromAPIVersionAndKind(version, kind).Group, 0
+		if !is || group != of && !(native(of) && native(group)) {
+			continue
 		}
-	}
-	far := func(version string) (n int) {
-		if group(version) != of {
-			n += 2
+		if group != of {
+			far += 2
 		}
 		if strings.Contains(version, "alpha") || strings.Contains(version, "beta") {
-			n++
+			far++
 		}
-		return n
+		if far <= least {
+			nearest, least = version, far
+		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(far(a), far(b)), cmp.Compare(b, a)) })
-	if len(all) == 0 {
-		return ""
-	}
-	return all[0]
+	return nearest
 }

@@ -39,10 +39,7 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	if r.m.o.Lifeless { // a simulated API server knows no rights
 		return nil
 	}
-	deployed := map[Key]*unstructured.Unstructured{}
-	for _, o := range p.was {
-		deployed[o.key] = o.obj
-	}
+	deployed := p.had()
 	asked := rightsOf{m: r.m, ctx: r.ctx, rules: map[string][]authorizationv1.ResourceRule{}, known: map[right]bool{}}
 	var made []stored
 	for _, name := range slices.Sorted(maps.Keys(shown.files)) {
@@ -54,11 +51,11 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	}
 	asked.need(right{namespace: r.t.Namespace, resource: "secrets"}, "create", "update") // in which Helm keeps revisions
 	for _, o := range made {
-		asked.toMake(o, deployed[o.key], r.t)
+		asked.toMake(o, deployed[o.key.AnyVersion()], r.t)
 	}
 	for _, o := range made {
 		if o.key.Kind == "RoleBinding" || o.key.Kind == "ClusterRoleBinding" {
-			asked.toBind(o, deployed[o.key], made)
+			asked.toBind(o, deployed[o.key.AnyVersion()], made)
 		}
 	}
 	if len(asked.lacks) == 0 {
