@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// bare is a side that Starling is compared with, in a process of its own, as Starling is one; and the flags that it is
+// bare is a side that Starling is compared with, in a separate process, as Starling is one; and the flags that it is
 // started with.
 type bare struct {
 	ctx    context.Context // ends when the bench ends the side

@@ -85,7 +85,7 @@ func (b *bench) atRest() {
 func (b *bench) partAtRest(lasts time.Duration, all ...*starling) (part []float64, took time.Duration) {
 	runs, used := make([]int, len(all)), make([]time.Duration, len(all))
 	for i, s := range all {
-		// What hooks did at the start is recorded with little of the processor, and so in its time.
+		// The recorder takes its time with the runs of the start: it gets little of the processor.
 		b.waitSteady("all is recorded", b.settle, func() int { return s.counted("starling_records_total") })
 		runs[i] = s.runs()
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // A place is where sets of a hook may have objects: those of a kind in all namespaces, in one of them, or one object
-// where lists are not allowed. What it does not name is empty, as is the namespace of kinds that are in none.
+// where lists are not allowed. The namespace or name that it does not give is empty.
 
 // kindOf is the widest place of an object, namespaceOf the one in its namespace.
 func kindOf(ref effect.Ref) effect.Ref { return effect.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind} }
