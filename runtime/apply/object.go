@@ -302,12 +302,14 @@ func (w Writer) dryRun() []string {
 // apply cannot say.
 func cannotApply(err error) bool {
 	var api apierrors.APIStatus
-	if !errors.As(err, &api) {
-		return false
-	}
-	status := api.Status()
-	return status.Code == http.StatusUnsupportedMediaType || status.Code == http.StatusMethodNotAllowed ||
-		strings.Contains(status.Message, "typed patch object") || strings.Contains(status.Message, "duplicate entries for key")
+	return TakesNoApply(err) || errors.As(err, &api) &&
+		(strings.Contains(api.Status().Message, "typed patch object") || strings.Contains(api.Status().Message, "duplicate entries for key"))
+}
+
+// TakesNoApply says that an API server has no server-side apply for a kind.
+func TakesNoApply(err error) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) && (api.Status().Code == http.StatusUnsupportedMediaType || api.Status().Code == http.StatusMethodNotAllowed)
 }
 
 // RefusesVersion says that an API server wants no version with an object that it makes: aggregated ones with a storage

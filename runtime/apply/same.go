@@ -150,46 +150,23 @@ func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 }
 
 // Names says whether an item of a list may be the one of this name. Keys that it does not have are given by default.
-func Names(kind, text string, item any) bool {
-	switch kind {
-	case "v":
-		value, err := decodeAny(text)
-		return err == nil && item != nil && Equal(item, value)
-	case "k":
-		fields, ok := item.(map[string]any)
-		keys, err := KeysOf(text)
-		if !ok || err != nil {
-			return false
-		}
-		for _, k := range keys {
-			if has, there := fields[k.Name]; there && !Equal(has, k.Value) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
+func Names(kind, text string, item any) bool { return named(kind, text, item, false) }
 
 // IsNamed says whether an item of a list in the cluster is the one of this name.
-func IsNamed(kind, text string, item any) bool {
-	if kind == "v" {
-		return Names(kind, text, item)
-	}
-	fields, _ := item.(map[string]any)
-	keys, err := KeysOf(text)
-	for _, k := range keys {
-		if there, ok := fields[k.Name]; !ok || !Equal(k.Value, there) {
-			return false
-		}
-	}
-	return err == nil
-}
+func IsNamed(kind, text string, item any) bool { return named(kind, text, item, true) }
 
-func decodeAny(text string) (any, error) {
-	var value any
-	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value)
-	return value, err
+func named(kind, text string, item any, all bool) bool {
+	if kind == "v" {
+		var value any
+		err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value)
+		return err == nil && item != nil && Equal(item, value)
+	}
+	fields, is := item.(map[string]any)
+	keys, err := KeysOf(text)
+	return kind == "k" && is && err == nil && !slices.ContainsFunc(keys, func(k Key) bool {
+		has, there := fields[k.Name]
+		return there && !Equal(k.Value, has) || all && !there
+	})
 }
 
 // Equal compares plain data. An empty value may be missing: the API server leaves out many

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/definition"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -158,6 +159,8 @@ func (c *Client) describe(err error, a action) string {
 		if a.word == "exec in" && strings.HasSuffix(strings.TrimSpace(status.Message), "is forbidden:") { // it names no right
 			return fmt.Sprintf("not allowed to create pods/exec in namespace %s: give Starling's ServiceAccount this right, beside get", a.ref.Namespace)
 		}
+	case a.word == "apply" && apply.TakesNoApply(err):
+		return fmt.Sprintf("cannot %s: its API server has no server-side apply for this kind, and so neither sets nor controllers can have it: use k8s.create and k8s.patch, or the module's chart", a)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("cannot %s: the API server at %s does not accept our credentials: renew the token or certificate", a, c.config.Host)
 	case apierrors.IsConflict(err):

@@ -21,13 +21,16 @@ import (
 // fields carries out what a controller does about fields of an object that somebody else has made, one step
 // after the other.
 func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause) error {
-	for i, step := range m.Children {
-		p, err := w.o.Client.begin(ctx, m.Manager, step)
-		if err != nil {
-			return err
-		}
+	write := func(step effect.Write) (map[string]any, error) {
 		asked := time.Now()
-		obj, err := p.run(ctx)
+		obj, err := w.o.Client.Write(ctx, m.Manager, step)
+		if err == nil {
+			w.o.Observe(step.Ref, obj, cause, asked)
+		}
+		return obj, err
+	}
+	for i, step := range m.Children {
+		obj, err := write(step)
 		if step.Kind == effect.WriteStatus && step.Object["status"] == nil && errors.Is(err, errNoSubresource) {
 			continue // nothing is there to be given back
 		}
@@ -40,16 +43,11 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 		if err != nil {
 			return err
 		}
-		w.o.Observe(step.Ref, obj, cause, asked)
 		if i == 0 && m.OneMore != "" && tooMany(obj, step.Object, m.OneMore) {
 			step.Object = hook.Bare(step.Ref)
-			if p, err = w.o.Client.begin(ctx, m.Manager, step); err == nil {
-				obj, err = p.run(ctx)
-			}
-			if err != nil {
+			if _, err = write(step); err != nil {
 				return err
 			}
-			w.o.Observe(step.Ref, obj, cause, asked)
 			return fmt.Errorf("cannot set fields of %s: it belongs to %d parents of this controller, as many as may set fields of one object", m.Ref, hook.MaxHolders)
 		}
 	}

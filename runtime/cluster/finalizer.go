@@ -19,16 +19,13 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 		if err != nil || next == nil {
 			return err
 		}
-		meta := live["metadata"].(map[string]any)
-		version, _ := meta["resourceVersion"].(string)
-		uid, _ := meta["uid"].(string)
 		asked := time.Now()
 		obj, err := w.o.Client.Write(ctx, manager, effect.Write{
-			Kind: effect.WritePatch, Ref: wr.Ref, Unchanged: &effect.Unchanged{ResourceVersion: version, UID: uid},
+			Kind: effect.WritePatch, Ref: wr.Ref, Unchanged: &effect.Unchanged{ResourceVersion: versionOf(live), UID: uidOf(live)},
 			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{"metadata": map[string]any{"finalizers": next}}},
 		})
 		switch {
-		case err == nil && len(next) == 0 && meta["deletionTimestamp"] != nil:
+		case err == nil && len(next) == 0 && effect.At[any](live, "metadata", "deletionTimestamp") != nil:
 			w.o.Observe(wr.Ref, nil, wr.Cause, asked) // nothing else has held it
 			return nil
 		case err == nil:

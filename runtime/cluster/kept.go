@@ -150,7 +150,7 @@ func (e *keptError) Error() string { return e.msg }
 // read takes one Secret into modules and out.
 func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[string]map[string][]byte) error {
 	ref := effect.RefOf(obj)
-	module := effect.At[string](obj, "metadata", "labels", KeptLabel)
+	module := KeptModule(obj)
 	number := k.partNumber(module, ref.Name)
 	if number == 0 || obj["type"] != KeptType {
 		return nil // carries our labels but is not ours

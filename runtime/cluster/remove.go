@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -114,21 +113,11 @@ func (p *pending) evict(ctx context.Context) (map[string]any, error) {
 	if p.write.Guard != nil && p.live == nil {
 		return nil, nil
 	}
-	body, err := json.Marshal(map[string]any{
+	_, err := p.submit(ctx, http.MethodPost, ref.Name, "eviction", jsonType, map[string]any{
 		"apiVersion": "policy/v1", "kind": "Eviction",
 		"metadata":      map[string]any{"name": ref.Name, "namespace": ref.Namespace},
 		"deleteOptions": p.deleteOptions(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	req, err := p.client.request(http.MethodPost, p.mapping, ref.Namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	// A budget that says no is not waited for here: the run is repeated.
-	req = req.Suffix("eviction").SetHeader("Content-Type", jsonType).MaxRetries(0).Body(body)
-	_, err = p.client.do(ctx, req)
+	}, nil)
 	if apierrors.IsNotFound(err) && !missingResource(err) {
 		return nil, nil
 	}

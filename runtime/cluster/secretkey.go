@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -31,7 +30,6 @@ func (k SecretKey) Ref() effect.Ref {
 // Read returns the key and what is noted with it; the key is nil when there is no Secret, and empty when the Secret holds
 // none. It lists, which the operator has to be allowed anyway.
 func (k SecretKey) Read(ctx context.Context) (key []byte, notes map[string]any, err error) {
-	secrets := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
 	selector := effect.InstanceLabel + "=" + k.Instance + ",starling.dev/" + k.Use
 	_, err = k.Client.Each(ctx, secrets, k.Namespace, metav1.ListOptions{LabelSelector: selector}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)

@@ -199,7 +199,6 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 // prune deletes former members: kinds in the order of an uninstall, of one kind the newest
 // first. One that is refused holds up no other.
 func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
-	gone = slices.Clone(gone)
 	slices.SortFunc(gone, func(a, b member) int {
 		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), b.Compare(a.Ref))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -48,11 +49,10 @@ func (w *Writer) RemoveSets(ctx context.Context, managers []string, mark uint64)
 }
 
 func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) error {
-	h, release, err := w.setsOf(ctx, manager)
+	h, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
-	defer release()
 	h.mu.Lock()
 	err = h.read(ctx, nil)
 	h.mu.Unlock()
@@ -74,12 +74,12 @@ func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64)
 	defer unlock()
 	w.mu.Lock()
 	name, keeps, later := s.name, s.keeps, s.at > mark
+	members := slices.Clone(s.members)
 	w.mu.Unlock()
 	if later || keeps {
 		return name, nil
 	}
 	a := &applying{writer: w, marks: w.marksOf(manager, name, false), seen: map[effect.Ref]sight{}}
-	members := membersOf(w.knownOf(s))
 	if err := a.look(ctx, members); err != nil {
 		return name, err
 	}

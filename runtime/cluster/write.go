@@ -316,6 +316,9 @@ func (p *pending) submit(ctx context.Context, method, name, subresource, content
 		}
 		req = req.Suffix(subresource)
 	}
+	if p.write.Kind == effect.WriteEvict {
+		req = req.MaxRetries(0) // a budget that says no is not waited for here: the run is repeated
+	}
 	req = req.SetHeader("Content-Type", contentType).Param("fieldManager", p.manager).Body(text)
 	for k, v := range params {
 		req = req.Param(k, v)

@@ -291,6 +291,24 @@ func TestSubresourcesThatAreNone(t *testing.T) {
 	}
 }
 
+// An aggregated API server may have no server-side apply: a hook, a set and a controller say what to do.
+func TestKindsWithoutApply(t *testing.T) {
+	for _, code := range []int{http.StatusUnsupportedMediaType, http.StatusMethodNotAllowed} {
+		s := newSetWorld(t)
+		s.api.Deny("patch configmaps", code)
+		plain := effect.Write{Kind: effect.WriteApply, Ref: configRef, Force: true, Object: configMap("a", "x")}
+		for what, err := range map[string]error{
+			"a hook":       s.writer.Write(t.Context(), "starling/web/f", plain),
+			"a set":        s.apply("x"),
+			"a controller": s.writer.Write(t.Context(), "starling/web/c", effect.Write{Kind: effect.WriteChildren, Children: []effect.Write{plain}}),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "use k8s.create and k8s.patch, or the module's chart") {
+				t.Errorf("%d: %s says %v", code, what, err)
+			}
+		}
+	}
+}
+
 // The error of a program about a Secret is not shown.
 func TestJQOnSecrets(t *testing.T) {
 	api := apitest.New(t)

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"slices"
-
-	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Actions returns what is done about the children of one parent: first about its parts, by layer and
@@ -18,7 +16,7 @@ func Actions(wanted Wanted, inventory Inventory) ([]Action, error) {
 	for i := range d.parts {
 		d.parts[i].need = d.needOf(&d.parts[i])
 	}
-	order := d.order()
+	order := byLayer(layers)
 	for _, i := range order {
 		d.waitForOthers(&d.parts[i])
 	}
@@ -39,7 +37,6 @@ type decision struct {
 	byID     map[ID]*part
 	children map[ID]*Child
 	failures map[ID][]*Failure
-	unsynced map[Kind]bool
 	rollouts []Rollout
 	unknown  string
 	unsure   []Kind
@@ -72,7 +69,7 @@ type need struct {
 func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 	d := &decision{
 		parts: make([]part, len(wanted.Parts)), byName: map[string]*part{}, byID: map[ID]*part{},
-		children: make(map[ID]*Child, len(inventory.Children)), failures: map[ID][]*Failure{}, unsynced: map[Kind]bool{},
+		children: make(map[ID]*Child, len(inventory.Children)), failures: map[ID][]*Failure{},
 		rollouts: wanted.Rollouts, unknown: inventory.Unknown, unsure: inventory.Unsynced,
 	}
 	for i := range inventory.Children {
@@ -83,25 +80,12 @@ func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 		f := &inventory.Failures[i]
 		d.failures[f.ID.key()] = append(d.failures[f.ID.key()], f)
 	}
-	for _, k := range inventory.Unsynced {
-		d.unsynced[Kind{effect.GroupOf(k.APIVersion), k.Kind}] = true
-	}
 	for i := range wanted.Parts {
 		w := &wanted.Parts[i]
 		d.parts[i] = part{Part: w, layer: layers[i], child: d.children[w.ID.key()]}
 		d.byName[w.Name], d.byID[w.ID.key()] = &d.parts[i], &d.parts[i]
 	}
 	return d
-}
-
-// order is that of the parts in the answer: a part comes behind those for which it waits.
-func (d *decision) order() []int {
-	order := make([]int, len(d.parts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return d.parts[a].layer - d.parts[b].layer })
-	return order
 }
 
 func (a *part) action() Action {
@@ -116,7 +100,7 @@ func (a *part) action() Action {
 func (d *decision) needOf(a *part) need {
 	c := a.child
 	switch {
-	case d.unsynced[Kind{effect.GroupOf(a.ID.APIVersion), a.ID.Kind}]:
+	case slices.ContainsFunc(d.unsure, a.ID.isA):
 		return need{op: OpWait, why: unsyncedWhy(Kind{a.ID.APIVersion, a.ID.Kind})}
 	case c == nil && a.ID.Fields:
 		return need{op: OpWait, why: "the object is not there"}

@@ -20,7 +20,7 @@ func Layers(parts []Part) ([]int, error) {
 	if len(parts) > MaxParts {
 		return nil, fmt.Errorf("%d parts are more than the %d that one parent may have", len(parts), MaxParts)
 	}
-	l := layering{parts: parts, byName: make(map[string]int, len(parts)), layers: make([]int, len(parts)), visits: make([]visit, len(parts))}
+	l := layering{parts: parts, byName: make(map[string]int, len(parts)), layers: slices.Repeat([]int{-1}, len(parts))}
 	if err := l.names(); err != nil {
 		return nil, err
 	}
@@ -32,16 +32,21 @@ func Layers(parts []Part) ([]int, error) {
 	return l.layers, l.rollouts()
 }
 
+// byLayer are the places of parts, by layer and then as they are listed.
+func byLayer(layers []int) []int {
+	order := make([]int, len(layers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return layers[a] - layers[b] })
+	return order
+}
+
 // rollouts makes sure that no part of a rollout comes after another one of it, perhaps by way of others:
 // that one may wait until this one is ready.
 func (l *layering) rollouts() error {
 	behind := make([]map[string]bool, len(l.parts)) // the rollouts before each part
-	order := make([]int, len(l.parts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return l.layers[a] - l.layers[b] })
-	for _, i := range order {
+	for _, i := range byLayer(l.layers) {
 		p := &l.parts[i]
 		for _, name := range p.After {
 			before := l.byName[name]
@@ -61,19 +66,10 @@ func (l *layering) rollouts() error {
 	return nil
 }
 
-type visit int
-
-const (
-	unvisited visit = iota
-	underWay
-	visited
-)
-
 type layering struct {
 	parts  []Part
 	byName map[string]int
-	layers []int
-	visits []visit
+	layers []int    // -1: not known yet
 	path   []string // the parts that are under way
 }
 
@@ -100,18 +96,13 @@ func (l *layering) names() error {
 // visit finds the layer of a part, and of those that it comes after. Parts are few enough for it to
 // call itself.
 func (l *layering) visit(i int) error {
-	p := &l.parts[i]
-	switch l.visits[i] {
-	case visited:
+	p, layer := &l.parts[i], 0
+	if l.layers[i] >= 0 {
 		return nil
-	case underWay:
-		from := len(l.path) - 1
-		for l.path[from] != p.Name {
-			from--
-		}
+	}
+	if from := slices.Index(l.path, p.Name); from >= 0 {
 		return fmt.Errorf("parts wait for each other: %s", strings.Join(append(l.path[from:], p.Name), " after "))
 	}
-	l.visits[i] = underWay
 	l.path = append(l.path, p.Name)
 	for _, name := range p.After {
 		before, known := l.byName[name]
@@ -121,10 +112,9 @@ func (l *layering) visit(i int) error {
 		if err := l.visit(before); err != nil {
 			return err
 		}
-		l.layers[i] = max(l.layers[i], l.layers[before]+1)
+		layer = max(layer, l.layers[before]+1)
 	}
-	l.path = l.path[:len(l.path)-1]
-	l.visits[i] = visited
+	l.path, l.layers[i] = l.path[:len(l.path)-1], layer
 	return nil
 }
 

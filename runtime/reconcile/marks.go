@@ -96,6 +96,8 @@ func childKey(r effect.Ref) string { return r.Namespace + "/" + r.Name }
 
 var annotations = [...]string{DesiredAnnotation, OrderAnnotation, RetainAnnotation, ParentAnnotation, ParentUIDAnnotation, ChildAnnotation, effect.ChildSignature}
 
+func text(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+
 // ParentOf returns the key and the uid of the parent that an object says it has, "" for none.
 func ParentOf(obj map[string]any) (key, uid string) {
 	given := effect.At[map[string]any](obj, "metadata", "annotations")
@@ -109,7 +111,6 @@ func ParentOf(obj map[string]any) (key, uid string) {
 func ChildOf(obj map[string]any) Child {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	c := Child{
 		ID: ID{Ref: effect.RefOf(obj)}, UID: text(meta, "uid"), Digest: text(annotations, DesiredAnnotation),
 		Retain: text(annotations, RetainAnnotation) == "true", Deleting: text(meta, "deletionTimestamp") != "",
@@ -131,7 +132,6 @@ func ChildOf(obj map[string]any) Child {
 // former parent of this name has left, for it is retained, may be.
 func Keeper(obj map[string]any, parent Parent) string {
 	meta, _ := obj["metadata"].(map[string]any)
-	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	owners, _ := meta["ownerReferences"].([]any)
 	for _, o := range owners {
 		if owner, _ := o.(map[string]any); owner["controller"] == true && owner["uid"] != parent.UID {

@@ -22,7 +22,7 @@ func (d *decision) prune() (out []Action) {
 			going = append(going, c)
 		}
 	}
-	slices.SortFunc(going, compareChildren)
+	slices.SortFunc(going, func(a, b *Child) int { return cmp.Or(cmp.Compare(b.Layer, a.Layer), compareIDs(a.ID, b.ID)) })
 	why := d.unpruned()
 	var before []string // children of higher layers, and of the one that is looked at
 	var higher int      // how many of them are of higher layers
@@ -87,12 +87,6 @@ func (d *decision) failedToGo(c *Child) string {
 	return ""
 }
 
-func compareChildren(a, b *Child) int {
-	return cmp.Or(cmp.Compare(b.Layer, a.Layer), compareIDs(a.ID, b.ID))
-}
-
 func compareIDs(a, b ID) int {
-	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
-		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
-		cmp.Compare(one(a.Fields), one(b.Fields)), strings.Compare(a.Subresource, b.Subresource))
+	return cmp.Or(a.Compare(b.Ref), cmp.Compare(one(a.Fields), one(b.Fields)), strings.Compare(a.Subresource, b.Subresource))
 }

@@ -36,8 +36,13 @@ func (id ID) String() string {
 
 // key is the same for all versions of the API.
 func (id ID) key() ID {
-	id.APIVersion = effect.GroupOf(id.APIVersion)
+	id.Ref = id.AnyVersion()
 	return id
+}
+
+// isA says whether the child is of a kind, in whatever version of the API.
+func (id ID) isA(k Kind) bool {
+	return id.Kind == k.Kind && effect.GroupOf(id.APIVersion) == effect.GroupOf(k.APIVersion)
 }
 
 // Same says whether both name one child, in whatever version of the API.
