@@ -129,7 +129,7 @@ func (w Writer) copied(e metav1.ManagedFieldsEntry) bool {
 // Holds says whether live has the values of want, all of them the manager's. The manager may own more.
 func Holds(want, live map[string]any, manager string) bool {
 	owned := &Fields{APIVersion: want["apiVersion"], Set: map[string]any{}}
-	for _, e := range entriesOf(live) {
+	for e := range Entries(live) {
 		if sub, _ := e["subresource"].(string); e["manager"] == manager && sub == "" {
 			fields, _ := e["fieldsV1"].(map[string]any)
 			owned.Set = Union(owned.Set, fields)

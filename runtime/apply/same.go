@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ type Fields struct {
 // FieldsOf is what manager has applied to an object, or to a subresource of it, nil when that is not known for sure.
 func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	var out *Fields
-	for _, entry := range entriesOf(live) {
+	for entry := range Entries(live) {
 		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
 			continue
 		}
@@ -77,12 +78,15 @@ func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	return out
 }
 
-func entriesOf(live map[string]any) (out []map[string]any) {
-	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
-		entry, _ := e.(map[string]any)
-		out = append(out, entry)
+// Entries are those of managedFields.
+func Entries(live map[string]any) iter.Seq[map[string]any] {
+	return func(yield func(map[string]any) bool) {
+		for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
+			if entry, _ := e.(map[string]any); !yield(entry) {
+				return
+			}
+		}
 	}
-	return out
 }
 
 // same compares one value with what is there; owned are the fields inside it that the

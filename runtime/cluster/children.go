@@ -28,7 +28,9 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 		if err == nil {
 			fates[i] = effect.Fate{Written: true, Form: form}
 		} else if ctx.Err() == nil {
-			err = atPos(cmp.Or(wr.Children[i].Pos, wr.Pos), err)
+			if pos := cmp.Or(wr.Children[i].Pos, wr.Pos); pos != "" {
+				err = fmt.Errorf("%s: %w", pos, err)
+			}
 			fates[i].Err = err
 		}
 		return err
@@ -40,14 +42,6 @@ func (w *Writer) Children(ctx context.Context, manager string, wr effect.Write) 
 		return fates, fmt.Errorf("%w (%d of %d writes fail)", failed[0], len(failed), len(fates))
 	}
 	return fates, failed[0]
-}
-
-// atPos adds where in the code the write is, where it is known.
-func atPos(pos string, err error) error {
-	if pos == "" {
-		return err
-	}
-	return fmt.Errorf("%s: %w", pos, err)
 }
 
 // child carries out one write. Form is that of [effect.Fate].
@@ -134,25 +128,13 @@ func (w *Writer) applyClaimed(ctx context.Context, p *pending, cause *effect.Cau
 }
 
 // deleteChild deletes a child, unless somebody has retained it, or made it their own, since it was seen: a watch keeps
-// no version of it.
+// no version of it. The decision has looked at the signature of the object with this uid.
 func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
-	asked := time.Now()
-	live, err := w.o.Client.Get(ctx, m.Ref)
-	if err != nil {
-		return err
-	}
-	goes := func(live map[string]any) bool {
+	return w.remove(ctx, manager, m.Ref, nil, cause, func(live map[string]any) bool {
 		a := apply.FieldsOf(live, manager, "")
-		return (marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live)) && (m.Object != nil || !reconcile.ChildOf(live).Retain)
-	}
-	switch {
-	case live == nil:
-		w.o.Observe(m.Ref, nil, cause, asked)
-		return nil
-	case m.Unchanged == nil || uidOf(live) != m.Unchanged.UID || !goes(live):
-		return nil // the decision has looked at the signature of the object with this uid
-	}
-	return w.remove(ctx, manager, m.Ref, live, cause, goes)
+		ours := marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live)
+		return ours && m.Unchanged != nil && uidOf(live) == m.Unchanged.UID && (m.Object != nil || !reconcile.ChildOf(live).Retain)
+	})
 }
 
 // errFound says that a child is there which was not seen.
@@ -287,8 +269,7 @@ func Written(seal *effect.Seal, live map[string]any, manager string) (made, sign
 // Taker returns the last one of the other managers of an object, "" for none. Those that write its status only do not
 // count.
 func Taker(live map[string]any, manager string) (taker string) {
-	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(live) {
 		if by, _ := entry["manager"].(string); by != manager && by != "" && entry["subresource"] != "status" {
 			taker = by
 		}

@@ -106,8 +106,7 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 // through once for all of them.
 func writersOf(live map[string]any) map[string][]string {
 	out := map[string][]string{}
-	for _, e := range effect.At[[]any](live, "metadata", "managedFields") {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(live) {
 		by, _ := entry["manager"].(string)
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		meta, _ := fields["f:metadata"].(map[string]any)
@@ -123,13 +122,14 @@ func writersOf(live map[string]any) map[string][]string {
 
 // othersClash says whether a manager, but for these, has a field of want with another value.
 func othersClash(want, live map[string]any, but []string) bool {
-	entries := effect.At[[]any](live, "metadata", "managedFields")
-	return slices.ContainsFunc(entries, func(e any) bool {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(live) {
 		by, _ := entry["manager"].(string)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		return !slices.Contains(but, by) && len(fields) > 0 && len(clashing(want, live, fields)) > 0
-	})
+		if !slices.Contains(but, by) && len(fields) > 0 && len(clashing(want, live, fields)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // clashing are the paths of [clashes].

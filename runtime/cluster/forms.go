@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/apply"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -19,9 +18,7 @@ import (
 // `spec.hard.pods as "20", not 20`. Values of Secrets are not in them.
 func OtherForms(want, live map[string]any, manager string) []string {
 	f := forms{secret: want["kind"] == "Secret" && want["apiVersion"] == "v1"}
-	entries := effect.At[[]any](live, "metadata", "managedFields")
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(live) {
 		if fields, is := entry["fieldsV1"].(map[string]any); is && entry["manager"] == manager && entry["subresource"] == nil {
 			clashes("", want, live, fields, f.differ)
 		}

@@ -99,27 +99,30 @@ func NewKept(o KeptOptions) *Kept {
 
 // Load reads all that is kept, by module and key, with one paged list.
 func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
-	out := map[string]map[string][]byte{}
-	modules := map[string]*keptModule{}
-	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel
-	read := func(obj map[string]any) error { return k.read(obj, modules, out) }
-	_, err := k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		clear(out)
-		clear(modules)
-		_, err = k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector}, read)
-	}
-	var broken *keptError
-	switch {
-	case errors.As(err, &broken):
+	modules, data, err := k.list(ctx, KeptLabel)
+	if err != nil {
 		return nil, err
-	case err != nil:
-		return nil, k.o.Client.Explain(err, "list", secrets, k.o.Namespace)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.modules, k.loaded = modules, true
-	return out, nil
+	return data, nil
+}
+
+// list reads the Secrets that a label selects.
+func (k *Kept) list(ctx context.Context, label string) (modules map[string]*keptModule, data map[string]map[string][]byte, err error) {
+	for range 2 { // a list may take longer than the API server keeps its state: once more
+		modules, data = map[string]*keptModule{}, map[string]map[string][]byte{}
+		o := metav1.ListOptions{LabelSelector: effect.InstanceLabel + "=" + k.o.Instance + "," + label}
+		_, err = k.o.Client.Each(ctx, secrets, k.o.Namespace, o, func(obj map[string]any) error { return k.read(obj, modules, data) })
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			break
+		}
+	}
+	if errors.As(err, new(*keptError)) {
+		return nil, nil, err
+	}
+	return modules, data, k.o.Client.Explain(err, "list", secrets, k.o.Namespace)
 }
 
 // Instance is the value of the label starling.dev/instance.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ErrOtherWriter is in the error of a save that found what another process has written:
@@ -112,16 +111,12 @@ func (k *Kept) settle(ctx context.Context, module string, m *keptModule) error {
 	if clear {
 		return nil
 	}
-	found := map[string]*keptModule{}
-	selector := effect.InstanceLabel + "=" + k.o.Instance + "," + KeptLabel + "=" + module
-	_, err := k.o.Client.Each(ctx, secrets, k.o.Namespace, metav1.ListOptions{LabelSelector: selector},
-		func(obj map[string]any) error { return k.read(obj, found, map[string]map[string][]byte{module: {}}) })
-	var broken *keptError
+	found, _, err := k.list(ctx, KeptLabel+"="+module)
 	switch {
-	case errors.As(err, &broken):
+	case errors.As(err, new(*keptError)):
 		return fmt.Errorf("%w: %w", ErrOtherWriter, err)
 	case err != nil:
-		return k.o.Client.Explain(err, "list", secrets, k.o.Namespace)
+		return err
 	}
 	stored := found[module]
 	if stored == nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,12 +21,8 @@ type mapper struct {
 // RESTMapping returns the resource of a kind. Without versions client-go's mapper
 // picks the preferred one.
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	given := false
+	versions = slices.DeleteFunc(slices.Clone(versions), func(version string) bool { return version == "" })
 	for _, version := range versions {
-		if version == "" {
-			continue
-		}
-		given = true
 		gvk := gk.WithVersion(version)
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		found, err := m.client.Mapping(ctx, gvk.GroupVersion().String(), gk.Kind)
@@ -42,7 +39,7 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 		}
 		return &meta.RESTMapping{Resource: found.GVR, GroupVersionKind: gvk, Scope: scope}, nil
 	}
-	if given {
+	if len(versions) > 0 {
 		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 	}
 	return m.DeferredDiscoveryRESTMapper.RESTMapping(gk)

@@ -16,20 +16,20 @@ import (
 // Writes that take objects away.
 
 // Delete deletes an object as it was seen: seen has its uid, and its version where the decision hangs on what is in
-// it. One that has changed meanwhile is read again, and goes says whether it still has to go. Left says that it stays,
-// or that another one is in its place.
+// it. One that was not seen, or has changed meanwhile, is read, and goes says whether it still has to go. Left says that
+// it stays, or that another one is in its place.
 func (c *Client) Delete(ctx context.Context, manager string, ref effect.Ref, seen map[string]any, goes func(live map[string]any) bool) (obj map[string]any, left bool, err error) {
 	p, err := c.begin(ctx, manager, effect.Write{Kind: effect.WriteDelete, Ref: ref})
 	if err != nil {
 		return nil, false, err
 	}
-	first := true
-	p.live, p.seen = seen, true
+	uid, decided := uidOf(seen), seen != nil
+	p.live, p.seen = seen, seen != nil
 	p.ours = func(live map[string]any) error {
-		if !first && (uidOf(live) != uidOf(seen) || !goes(live)) {
+		if !decided && (uid != "" && uidOf(live) != uid || !goes(live)) {
 			return errLeft
 		}
-		first = false
+		uid, decided = uidOf(live), false
 		return nil
 	}
 	if obj, err = p.run(ctx); errors.Is(err, errLeft) {

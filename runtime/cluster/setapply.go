@@ -57,17 +57,6 @@ type sight struct {
 	same bool
 }
 
-func sightOf(marks setMarks, obj map[string]any, certain bool) sight {
-	s := sight{live: obj, certain: certain}
-	if obj != nil {
-		s.made = marks.made(obj)
-		if textOf(obj, "labels", SetLabel) == marks.id {
-			s.live = slim(obj)
-		}
-	}
-	return s
-}
-
 // created is a time that can be compared as a text.
 func (s sight) created() string {
 	return effect.At[string](s.live, "metadata", "creationTimestamp")
@@ -75,9 +64,15 @@ func (s sight) created() string {
 
 // see notes an object of the set that was found.
 func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, certain bool) {
-	s := sightOf(a.marks, obj, certain)
-	if m, listed := a.asked[ref]; listed && obj != nil {
-		s.same = a.same(ctx, m, obj)
+	s := sight{live: obj, certain: certain}
+	if obj != nil {
+		s.made = a.marks.made(obj)
+		if m, listed := a.asked[ref]; listed {
+			s.same = a.same(ctx, m, obj)
+		}
+		if textOf(obj, "labels", SetLabel) == a.marks.id {
+			s.live = slim(obj)
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -211,20 +206,19 @@ func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen 
 // pruneOne deletes a former member. One that somebody else has put in its place stays, and so
 // does a copy.
 func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight, cause *effect.Cause) error {
-	if s.live == nil && !s.certain { // it may have lost its label
-		live, err := w.o.Client.Get(ctx, m.Ref)
-		if err != nil && !errors.Is(err, ErrNotServed) {
-			return err
-		}
-		s = sightOf(marks, live, true)
-	}
-	known := m.UID != "" && uidOf(s.live) == m.UID
-	if s.live == nil || !s.made && !known {
+	seen, known := s.live, m.UID != "" && uidOf(s.live) == m.UID
+	switch {
+	case seen == nil && s.certain, seen != nil && !s.made && !known:
 		return nil
-	}
-	seen := s.live
-	if known { // its marks do not matter
+	case known: // its marks do not matter
 		seen = map[string]any{"metadata": map[string]any{"uid": m.UID}}
 	}
-	return w.remove(ctx, marks.manager, m.Ref, seen, cause, func(live map[string]any) bool { return known || marks.made(live) })
+	// One that was not seen may have lost its label.
+	err := w.remove(ctx, marks.manager, m.Ref, seen, cause, func(live map[string]any) bool {
+		return m.UID != "" && uidOf(live) == m.UID || marks.made(live)
+	})
+	if seen == nil && errors.Is(err, ErrNotServed) {
+		return nil // its objects have gone with the kind
+	}
+	return err
 }
