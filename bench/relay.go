@@ -64,7 +64,8 @@ func (r *relay) start(name string, tree map[string]string) *starling {
 // done anything with a release.
 func (r *relay) quiet(s *starling) {
 	before := -1
-	r.b.waitEvery(time.Second, s.name+" is quiet", func() bool {
+	r.b.waitEvery(0, s.name+" is quiet", func() bool {
+		r.b.pause(time.Second) // what was done last may not have begun
 		now := s.counted(actionsMetric)
 		defer func() { before = now }()
 		return now == before && r.idle() >= time.Second
