@@ -130,8 +130,8 @@ func (x *pair) rounds(rounds int, what string, aim float64, begin func(round int
 type changeOne func(side string, n int) (do func() error, until string)
 
 // changes has somebody change one object of a side after the other, the sides in turn, until that is seen, and adds
-// the rows.
-func (x *pair) changes(what string, n int, w *witness, change changeOne, most ...float64) {
+// the rows with their aims.
+func (x *pair) changes(what string, n int, w *witness, change changeOne, p50, p99 float64) {
 	took := map[string][]time.Duration{}
 	for i := range n {
 		for _, side := range pairSides() {
@@ -139,7 +139,7 @@ func (x *pair) changes(what string, n int, w *witness, change changeOne, most ..
 			took[side] = append(took[side], w.after(do, until))
 		}
 	}
-	x.b.addParts(what, took[sideHook], took[sideController], most...)
+	x.b.addParts(what, took[sideHook], took[sideController], p50, p99)
 }
 
 // nextStamp returns one that no object has had.

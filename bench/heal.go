@@ -135,12 +135,10 @@ func (b *bench) healMemory() {
 // largeTree is modules whose charts have many ConfigMaps each.
 func largeTree(modules, each int, policy string) map[string]string {
 	tree := map[string]string{}
-	template := fmt.Sprintf("{{ range $i := until %d }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n"+
-		"  name: {{ $.Release.Name }}-{{ $i }}\ndata:\n  text: ours\n{{ end }}\n", each)
 	for i := range modules {
 		name := moduleName(i)
 		tree[name+"/module.star"] = moduleWith(inNamespace(moduleNamespace), `drift = "`+policy+`"`)
-		addChart(tree, name, smallChart(name, "", template))
+		addChart(tree, name, smallChart(name, "", text("large.yaml", "EACH", fmt.Sprint(each))))
 	}
 	return tree
 }

@@ -113,8 +113,7 @@ func (x *owners) addSteps() {
 		}, 1.2, 0)
 }
 
-// looks waits until a starling has looked at each parent. It does not ask often: its processor time, which is shown
-// beside, holds the answers.
+// looks waits until a starling has looked at each parent.
 func (x *owners) looks(s *starling) { s.ran(x.objects, 100*time.Millisecond) }
 
 // addRestart starts Starling again, and reads how long it takes until it has looked at each parent, and the

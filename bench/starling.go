@@ -131,7 +131,7 @@ func (s *starling) holds(n int) {
 // runs returns how many runs all hooks had so far.
 func (s *starling) runs() int { return s.counted(runsMetric) }
 
-// ran waits until hooks have had so many runs. The processor time of the process holds the answers.
+// ran waits until hooks have had so many runs. Each question costs the process some of its processor time.
 func (s *starling) ran(n int, every time.Duration) {
 	s.b.waitEvery(every, "all runs", func() bool { return s.runs() >= n })
 }

@@ -55,9 +55,9 @@ func (b *bench) addPart(at part, what string, ours, bare []time.Duration, most f
 }
 
 // addParts adds the rows of p50 and p99, each with its aim.
-func (b *bench) addParts(what string, ours, bare []time.Duration, most ...float64) {
-	for i, at := range parts() {
-		b.addPart(at, what, ours, bare, most[i])
+func (b *bench) addParts(what string, ours, bare []time.Duration, p50, p99 float64) {
+	for i, most := range []float64{p50, p99} {
+		b.addPart(parts()[i], what, ours, bare, most)
 	}
 }
 

@@ -26,14 +26,13 @@ func (m many) reader() string { return moduleName(m.modules / 2) }
 func (m many) tree() map[string]string {
 	tree := map[string]string{}
 	for i := range m.modules {
-		name, value := moduleName(i), "{{ .Values.color }}"
+		name, value := moduleName(i), ".Values.color"
 		if name == m.reader() {
-			value = `{{ .Values.global.` + stampKey + ` | default "0" }}`
+			value = `.Values.global.stamp | default "0"`
 		}
 		tree[name+"/module.star"] = moduleWith(inNamespace(m.namespace()), mayApply(mirrorNamespace))
 		tree[name+"/hooks/mirror.star"] = text("mirror.star", "SIDE", m.side(i))
-		addChart(tree, name, smallChart(name, "color: blue\n",
-			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  "+stampKey+`: "`+value+"\"\n"))
+		addChart(tree, name, smallChart(name, "color: blue\n", text("thousand.yaml", "VALUE", value)))
 	}
 	return tree
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -205,20 +204,11 @@ func (a *arena) waitFailures(by attack, least int) {
 	})
 }
 
-var rss = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
-
 // resident is the memory in bytes that the process has now; 0 where that cannot be read.
 func (a *arena) resident() int {
 	a.alive()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.process.PID()))
-	if err != nil {
-		return 0
-	}
-	kib := 0
-	if found := rss.FindSubmatch(text); found != nil {
-		kib, _ = strconv.Atoi(string(found[1]))
-	}
-	return kib << 10
+	m, _ := cluster.MemoryOf(a.process.PID())
+	return int(m.Now)
 }
 
 func (a *arena) status() (status.Status, error) {
