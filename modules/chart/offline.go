@@ -248,44 +248,33 @@ func valuesPath(n parse.Node) []string {
 
 // walkTemplate calls see for each leaf of a template, such as functions, fields, texts, and names of others.
 func walkTemplate(n parse.Node, see func(parse.Node)) {
-	branch := func(b *parse.BranchNode) {
-		walkTemplate(b.Pipe, see)
-		walkTemplate(b.List, see)
-		walkTemplate(b.ElseList, see)
-	}
+	var below []parse.Node
 	switch n := n.(type) {
 	case *parse.ListNode:
-		if n == nil {
-			return
-		}
-		for _, c := range n.Nodes {
-			walkTemplate(c, see)
+		if n != nil {
+			below = n.Nodes
 		}
 	case *parse.ActionNode:
-		walkTemplate(n.Pipe, see)
+		below = []parse.Node{n.Pipe}
 	case *parse.PipeNode:
-		if n == nil {
-			return
-		}
-		for _, c := range n.Cmds {
-			walkTemplate(c, see)
-		}
-	case *parse.CommandNode:
-		for _, c := range n.Args {
-			walkTemplate(c, see)
+		for i := 0; n != nil && i < len(n.Cmds); i++ {
+			below = append(below, n.Cmds[i].Args...)
 		}
 	case *parse.ChainNode:
-		walkTemplate(n.Node, see)
+		below = []parse.Node{n.Node}
 	case *parse.IfNode:
-		branch(&n.BranchNode)
+		below = []parse.Node{n.Pipe, n.List, n.ElseList}
 	case *parse.RangeNode:
-		branch(&n.BranchNode)
+		below = []parse.Node{n.Pipe, n.List, n.ElseList}
 	case *parse.WithNode:
-		branch(&n.BranchNode)
+		below = []parse.Node{n.Pipe, n.List, n.ElseList}
 	case *parse.TemplateNode:
 		see(n)
-		walkTemplate(n.Pipe, see)
+		below = []parse.Node{n.Pipe}
 	case *parse.IdentifierNode, *parse.FieldNode, *parse.VariableNode, *parse.StringNode:
 		see(n)
+	}
+	for _, inner := range below {
+		walkTemplate(inner, see)
 	}
 }

@@ -179,22 +179,17 @@ func (l *life) deleteHook(h *helm.Hook, policy helm.HookDeletePolicy, members []
 		return !asked
 	})
 	err = l.delete(objects, false, true, func(s stored) (bool, error) {
-		to := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
-		return deleteSeen(metav1.DeletePropagationBackground, func() (metav1.Object, bool, error) {
-			live, err := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
-			if err != nil {
-				return nil, false, err
-			}
+		in := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace)
+		return deleteSeen(l.ctx, in, s.key.Name, func(live *metav1.PartialObjectMetadata) (goes, gone bool, err error) {
 			if by := l.others(s.key, live); by != "" {
-				return nil, false, foreign(s.key, by)
+				return false, false, foreign(s.key, by)
 			}
 			if isNamespace(s) {
-				if why, err := l.m.inhabited(l.ctx, l.ref, s.key.Name, false); why != "" || err != nil {
-					return nil, false, err
-				}
+				why, err := l.m.inhabited(l.ctx, l.ref, s.key.Name, false)
+				return why == "", false, err
 			}
-			return live, false, nil
-		}, func(o metav1.DeleteOptions) error { return to.Delete(l.ctx, s.key.Name, o) })
+			return true, false, nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("deleting hook %s: %w", h.Path, err)

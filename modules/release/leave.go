@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -22,12 +23,8 @@ func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, 
 	if key.Kind == "CustomResourceDefinition" && m.defined(key.Name) {
 		return false, nil
 	}
-	client := m.meta.Resource(mapping.Resource).Namespace(key.Namespace)
-	return deleteSeen(metav1.DeletePropagationBackground, func() (at metav1.Object, gone bool, err error) {
-		live, err := client.Get(ctx, key.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, false, err
-		}
+	in := m.meta.Resource(mapping.Resource).Namespace(key.Namespace)
+	return deleteSeen(ctx, in, key.Name, func(live *metav1.PartialObjectMetadata) (goes, gone bool, err error) {
 		of := live.Annotations[helmName]
 		ours := of == ref.Name && live.Annotations[helmNamespace] == ref.Namespace
 		if of == "" { // somebody has taken it off, or anybody has written the record of the release
@@ -37,41 +34,46 @@ func (m *Manager) take(ctx context.Context, ref Ref, mapping *meta.RESTMapping, 
 		}
 		switch {
 		case !ours, m.claimed(ref, key), keep && helm.Keeps(live.Annotations):
-			return nil, false, nil
+			return false, false, nil
 		case live.DeletionTimestamp != nil:
-			return nil, true, nil
+			return false, true, nil
 		case isNamespace(stored{mapping: mapping}):
 			why, err := m.inhabited(ctx, ref, key.Name, !keep)
 			if why != "" && err == nil {
 				m.o.Log.Warn().Str("release", ref.Name).Msgf("%s stays, as %s: delete it if nobody needs it", key, why)
 			}
-			if why != "" || err != nil {
-				return nil, false, err
-			}
+			return why == "", false, err
 		}
-		return live, false, nil
-	}, func(o metav1.DeleteOptions) error { return client.Delete(ctx, key.Name, o) })
+		return true, false, nil
+	})
 }
 
 // mostLooks is how often an object is looked at that others change all the time.
 const mostLooks = 5
 
-// deleteSeen deletes an object as look has found it, and no other one of its name. One that somebody has changed
-// since, who may have taken it over, is looked at again. Without an object from look nothing is deleted; gone then
-// says whether that is the end of it.
-func deleteSeen(policy metav1.DeletionPropagation, look func() (at metav1.Object, gone bool, err error), remove func(metav1.DeleteOptions) error) (gone bool, err error) {
-	uid := types.UID("")
+// deleteSeen deletes an object that goes by what judge sees of it, and no other one of its name. One that somebody has
+// changed since, who may have taken it over, is looked at again. Where it does not go, gone says whether that is the end
+// of it.
+func deleteSeen(
+	ctx context.Context, in metadata.ResourceInterface, name string,
+	judge func(live *metav1.PartialObjectMetadata) (goes, gone bool, err error),
+) (gone bool, err error) {
+	uid, background := types.UID(""), metav1.DeletePropagationBackground
 	for try := 1; ; try++ {
-		at, gone, err := look()
+		live, err := in.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		if err != nil || at == nil {
+		if err != nil {
+			return false, err
+		}
+		if goes, gone, err := judge(live); !goes || err != nil {
 			return gone, err
 		}
-		version := at.GetResourceVersion()
-		uid = cmp.Or(uid, at.GetUID())
-		err = remove(metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		uid = cmp.Or(uid, live.UID)
+		err = in.Delete(ctx, name, metav1.DeleteOptions{
+			PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &live.ResourceVersion},
+		})
 		switch {
 		case apierrors.IsNotFound(err):
 			return true, nil

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,9 +78,7 @@ func bringBack(rel, back *helm.Release, last revision, w want) {
 	rel.Chart, rel.Config = back.Chart, back.Config
 	rel.Info.Status, rel.Info.Description, rel.Info.Notes = helm.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back.Version), back.Info.Notes
 	rel.Labels[LabelManifest], rel.Labels[LabelTried] = back.Labels[LabelManifest], w.Tried
-	if rel.Labels[LabelBack] = last.Labels[LabelBack]; rel.Labels[LabelBack] == "" {
-		rel.Labels[LabelBack] = fmt.Sprintf("%d.%d", last.Number, back.Version)
-	}
+	rel.Labels[LabelBack] = cmp.Or(last.Labels[LabelBack], fmt.Sprintf("%d.%d", last.Number, back.Version))
 }
 
 // rolledBack tells people that the release is not as its inputs say; "": it is.
