@@ -26,8 +26,8 @@ import (
 const serveCharts = "STARLING_TEST_SERVE_CHARTS"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serveCharts) != "" {
-		if err := serve(os.Stdin, os.Stdout, limitProcess(time.Second, !raced)); err != nil {
+	if most, err := time.ParseDuration(os.Getenv(serveCharts)); err == nil {
+		if err := serve(os.Stdin, os.Stdout, limitProcess(most, !raced)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,16 +38,22 @@ func TestMain(m *testing.M) {
 
 func newTestRenderer(t *testing.T, o RendererOptions) *Renderer {
 	t.Helper()
+	o.Command = processes(t, time.Second)
+	return NewRenderer(o)
+}
+
+// processes makes processes whose jobs may take so much processor time.
+func processes(t *testing.T, most time.Duration) func() *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Command = func() *exec.Cmd {
+	return func() *exec.Cmd {
 		cmd := exec.Command(self)
-		cmd.Env = []string{serveCharts + "=1"}
+		cmd.Env = []string{serveCharts + "=" + most.String()}
 		return cmd
 	}
-	return NewRenderer(o)
 }
 
 // renderText renders a chart with a renderer, nil: in this process. Nothing is there that it looks up, and there are no
@@ -177,6 +183,7 @@ func TestAnIdleProcessThatIsKilled(t *testing.T) {
 // that had nothing to do.
 func TestIdleProcessesThatAreKilledBeforeALargeJob(t *testing.T) {
 	r := newTestRenderer(t, RendererOptions{Idle: time.Hour})
+	r.o.Command = processes(t, maxRenderTime) // a slow machine takes a second for so much memory
 	j, err := newJob(jobRender, Input{Name: "web", Namespace: "apps", Chart: chartOf("web", largeText)})
 	if err != nil {
 		t.Fatal(err)
