@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 func newTestRenderer(t *testing.T, o RendererOptions) *Renderer {
 	t.Helper()
-	o.Command = processes(t, time.Second)
+	o.Command = processes(t, 2*time.Second)
 	return NewRenderer(o)
 }
 
@@ -282,6 +282,7 @@ func TestLargeChartsTakeTurns(t *testing.T) {
 		t.Skip("all charts are small beside the race detector")
 	}
 	r := newTestRenderer(t, RendererOptions{Most: 1})
+	r.o.Command = processes(t, maxRenderTime)
 	render := func(ctx context.Context, text string) error {
 		_, err := renderText(ctx, r, Input{Name: "web", Namespace: "apps", Chart: chartOf("web", text)})
 		return err
