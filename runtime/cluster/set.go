@@ -80,10 +80,11 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	w.applied++
 	s.manager, s.name, s.owned, s.keeps, s.at = manager, wr.Set.Name, wr.Owner != nil, wr.Set.Keep, w.applied
 	w.mu.Unlock()
-	h, err := w.setsOf(ctx, manager)
+	h, release, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
+	defer release()
 	if err := a.findOwner(ctx); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ const (
 type hookSets struct {
 	writer  *Writer
 	manager string
+	users   int // who apply or remove its sets; guarded by the writer's mutex
 
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones.

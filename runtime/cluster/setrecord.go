@@ -63,19 +63,27 @@ func (w *Writer) recorded(manager string, obj map[string]any) *hookSets {
 	return h
 }
 
-// setsOf returns what is known of the sets of a hook.
-func (w *Writer) setsOf(ctx context.Context, manager string) (*hookSets, error) {
+// setsOf returns what is known of the sets of a hook; release must be called. A hook of which
+// nothing is recorded is not kept in memory.
+func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, release func(), err error) {
 	if err := w.readRecords(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.hooks[manager]
+	h = w.hooks[manager]
 	if h == nil {
 		h = &hookSets{writer: w, manager: manager, places: map[effect.Ref]standing{}, certain: true}
 		w.hooks[manager] = h
 	}
-	return h, nil
+	h.users++
+	return h, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if h.users--; h.users == 0 && len(h.places) == 0 && h.certain && h.broken == nil {
+			delete(w.hooks, manager)
+		}
+	}, nil
 }
 
 func (w *Writer) recordOf(manager string) effect.Ref {
