@@ -62,7 +62,8 @@ func (p *Pods) exec(w http.ResponseWriter, r *http.Request) {
 		defer stdin.Close()
 		_ = s.into(stdin)
 	})
-	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+	err = cmd.Wait()
+	if err != nil && !errors.As(err, new(*exec.ExitError)) && !errors.Is(err, io.ErrClosedPipe) { // who follows a log goes when they like
 		p.t.Errorf("a command in pod %s: %v", pod.name, err)
 	}
 	s.End(cmd.ProcessState.ExitCode())
