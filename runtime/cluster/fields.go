@@ -161,7 +161,7 @@ func clashes(path string, want, live any, owned map[string]any, tell func(path s
 			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && apply.Names(kind, text, item) })
 			is := slices.IndexFunc(there, func(item any) bool { return apply.IsNamed(kind, text, item) })
 			if fields, has := owned[name].(map[string]any); has && at >= 0 && is >= 0 {
-				clashes(path+"["+text+"]", want[at], there[is], fields, tell)
+				clashes(fmt.Sprintf("%s[%d]", path, at), want[at], there[is], fields, tell)
 			}
 		}
 	}
