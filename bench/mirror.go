@@ -12,7 +12,7 @@ const (
 	sideLabel       = "bench.starling.dev/side"
 )
 
-// The sides: the hook, and those that [bareSides] runs. Each sees the objects with its label.
+// The sides: the hook, and the bare ones of [bareSides]. Each sees the objects with its label.
 const (
 	sideHook       = "hook"
 	sideApply      = "bare-apply"
@@ -24,7 +24,7 @@ const (
 	sideWebhook    = "bare-webhook"
 )
 
-// sides are those that mirror ConfigMaps.
+// sides mirror ConfigMaps.
 func sides() []string { return []string{sideHook, sideApply, sideCreate} }
 
 // mirrors makes sources and sees mirrors.

@@ -28,7 +28,7 @@ func agains() []again {
 	}
 }
 
-// againAndAgain counts the runs of hooks of which one is always due. No write
+// againAndAgain counts the runs of hooks while one run is always due. No write
 // and no request is part of them: what is measured is all that Starling does for a run.
 func (b *bench) againAndAgain() {
 	lasts := b.lasts(10, 1)

@@ -25,7 +25,7 @@ func setNames(side, round string) []string {
 	return names
 }
 
-// sets times a set whose members are all new, and one of which one member differs
+// sets times a set whose members are all new, and a set with one member that differs
 // from what is there, beside the same writes one after the other.
 func (b *bench) sets() {
 	b.namespaces(sourceNamespace, mirrorNamespace)

@@ -129,7 +129,7 @@ func (c *crdMemory) keep(whose string, names map[string]bool) {
 	c.known[whose] = next
 }
 
-// again has the next look read all definitions of somebody.
+// again forgets what is there of all definitions of somebody, and keeps their names: the next look reads them.
 func (c *crdMemory) again(whose string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,9 +26,9 @@ func (e *kindMissing) Error() string {
 	return text + "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
 }
 
-// versionOf is the API version of which a kind is served, as "apps/v1/Deployment" in the order of names: of the same
-// group, or, of the groups of Kubernetes itself, of another one; a stable one, and a later one, before others. It is ""
-// for kinds that are not.
+// versionOf is the API version in which a kind is served; served lists all, as "apps/v1/Deployment", in the order of
+// names. It is of the same group, or, of the groups of Kubernetes itself, of another one; a stable one, and a later one,
+// before others. It is "" for kinds that are not served.
 func versionOf(served []string, apiVersion, kind string) (nearest string) {
 	native := func(group string) bool { return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") }
 	of, least := schema.FromAPIVersionAndKind(apiVersion, kind).Group, 3

@@ -109,8 +109,8 @@ type Manager struct {
 	// followed is what charts have looked up, see [reconcile.follow].
 	followed sync.Map // Ref → *resting
 
-	// stopped ends with Fence; actions are those that have to end before it returns. None begins once mu was held for
-	// the end of stopped.
+	// stopped ends with Fence, which waits for the end of all actions. No action begins once mu was held for the end of
+	// stopped.
 	stopped context.Context
 	stop    context.CancelCauseFunc
 	mu      sync.Mutex

@@ -58,8 +58,8 @@ type placed struct {
 	stands *Object                    // it is as the revision before has left it, and is wanted so
 }
 
-// free reads the objects of a release, by place. Those of others are refused; with Adopt only those that others still
-// have, and the release waits for them.
+// free reads the objects of a release, by place. It refuses an object of others; with Adopt only if they still have it,
+// and the release waits for it.
 func (l *life) free(p revisionPlan) ([]placed, error) {
 	found, had, stands := make([]placed, len(p.want)), p.had(), l.standing(p)
 	waits := make([]bool, len(p.want))

@@ -114,7 +114,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	return form, nil
 }
 
-// applyClaimed writes an object of which it is known, or found out, that it is ours.
+// applyClaimed writes an object that is ours, as is known or as p finds out.
 func (w *Writer) applyClaimed(ctx context.Context, p *pending, cause *effect.Cause) (map[string]any, error) {
 	asked := time.Now()
 	obj, err := p.run(ctx)

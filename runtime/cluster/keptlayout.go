@@ -18,7 +18,7 @@ type saved struct {
 	data map[string][]byte // empty after a start or a failure, when no more is known than digests
 	home map[string]int    // the number of the Secret that has the newest value, by key
 	size map[int]int       // in bytes, by number; as data
-	// outdated are the Secrets that hold a key of which a crash has left a newer value in another one.
+	// outdated are the Secrets with an old value of a key: a crash has left the newer one in another Secret.
 	outdated map[int]bool
 }
 
@@ -44,7 +44,7 @@ func (m *keptModule) unsure() *saved {
 	return s
 }
 
-// differs returns the keys that are new or have another value, and those that are gone.
+// differs returns the keys that are new or have another value, and the keys that are gone.
 func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 	fresh := 0
 	for key, value := range data {
@@ -82,7 +82,7 @@ type layout struct {
 	data map[string][]byte
 	to   map[string]int // of each key that is new, or gets another value or place
 	size map[int]int
-	// touched are the Secrets of which something differs.
+	// touched are the Secrets that differ.
 	touched map[int]bool
 }
 

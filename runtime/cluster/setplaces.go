@@ -85,16 +85,16 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	if h.broken != nil {
 		return h.broken
 	}
-	var todo []effect.Ref
+	var unread []effect.Ref
 	for p, is := range h.places {
 		if is != placeKnown && (a == nil || is == placeUnread || h.writer.mayRead(p)) {
-			todo = append(todo, p)
+			unread = append(unread, p)
 		}
 	}
-	slices.SortFunc(todo, effect.Ref.Compare)
+	slices.SortFunc(unread, effect.Ref.Compare)
 	var mu sync.Mutex
-	return apply.SideBySide(len(todo), h.writer.o.SideBySide, func(i int) error {
-		p := todo[i]
+	return apply.SideBySide(len(unread), h.writer.o.SideBySide, func(i int) error {
+		p := unread[i]
 		err := h.readPlace(ctx, p, a)
 		if errors.Is(err, ErrNotServed) {
 			return nil // it may be served again, with its objects
