@@ -114,7 +114,17 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []chart.File
 		}
 	}
 	m.crds.keep(of.whose, seen)
-	var due []dueCRD // all are looked at before the first one is written
+	if changed, err = m.bringCRDs(ctx, all...); err != nil {
+		return changed, err
+	}
+	wrote, err := m.applyYielded(ctx)
+	return changed || wrote, err
+}
+
+// bringCRDs has the API server hold definitions as they are in their files. All are looked at before the first one is
+// written.
+func (m *Manager) bringCRDs(ctx context.Context, all ...*crd) (changed bool, err error) {
+	var due []dueCRD
 	for _, c := range all {
 		d, err := m.lookAtCRD(ctx, c)
 		if err != nil {
@@ -125,24 +135,18 @@ func (m *Manager) applyCRDs(ctx context.Context, of crdOwner, files []chart.File
 		}
 	}
 	for _, d := range due {
-		wrote, err := m.bringCRD(ctx, d)
-		changed = changed || wrote
-		if err != nil {
+		wrote, err := m.applyCRD(ctx, d)
+		if changed = changed || wrote; err != nil {
 			return changed, err
 		}
 	}
-	wrote, err := m.applyYielded(ctx)
-	return changed || wrote, err
+	return changed, nil
 }
 
 func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 	for _, c := range m.crds.yielded() {
-		d, err := m.lookAtCRD(ctx, c)
-		if d != nil {
-			var wrote bool
-			wrote, err = m.bringCRD(ctx, *d)
-			changed = changed || wrote
-		}
+		wrote, err := m.bringCRDs(ctx, c)
+		changed = changed || wrote
 		if err != nil { // its module applies it at the next pass, or says why not
 			m.crds.again(c.of.whose)
 			m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
@@ -199,26 +203,12 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 	return &dueCRD{c, live, by}, nil
 }
 
-// bringCRD has the API server hold a definition as it is in the file.
-func (m *Manager) bringCRD(ctx context.Context, d dueCRD) (wrote bool, err error) {
-	next, wrote, err := m.applyCRD(ctx, d)
-	if err != nil {
-		return wrote, err
-	}
-	a := knownCRD{sum: d.Sum, uid: next.GetUID(), generation: next.GetGeneration()}
-	if !wrote {
-		a.generation = d.live.Generation // next may be what would be there
-	}
-	m.crds.set(d.of.whose, d.Object.GetName(), a)
-	return wrote, nil
-}
-
 func crdResource() schema.GroupVersionResource {
 	return apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 }
 
 // applyCRD writes a definition, unless what is there is the same.
-func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Unstructured, wrote bool, err error) {
+func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (wrote bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crdTimeout, errTimeout(crdTimeout))
 	defer cancel()
 	c, by, name := d.crd, d.by, d.Object.GetName()
@@ -227,6 +217,7 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 		// each start.
 		unstructured.RemoveNestedField(c.Object.Object, "spec", "conversion")
 	}
+	var next *unstructured.Unstructured
 	client := m.dynamic.Resource(crdResource())
 	mine := by == (definer{})
 	same := by.instance != "" && by.sum == sumText(c.Sum)
@@ -244,20 +235,28 @@ func (m *Manager) applyCRD(ctx context.Context, d dueCRD) (next *unstructured.Un
 	case same:
 		next, err = client.Get(ctx, name, metav1.GetOptions{})
 	case by.instance != "":
-		return nil, false, m.notReplaced(c, by)
+		return false, m.notReplaced(c, by)
 	default: // the same fields need no other owner
 		next, err = client.Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsConflict(err) {
-			return nil, false, m.notReplaced(c, by)
+			return false, m.notReplaced(c, by)
 		}
 	}
 	if err != nil {
-		return nil, wrote, fmt.Errorf("applying CustomResourceDefinition %s: %w", name, tidy(err))
+		return wrote, fmt.Errorf("applying CustomResourceDefinition %s: %w", name, tidy(err))
 	}
 	if err := established(ctx, client, next); err != nil {
-		return nil, wrote, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
+		return wrote, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
 	}
-	return next, wrote, m.served(ctx, c)
+	if err := m.served(ctx, c); err != nil {
+		return wrote, err
+	}
+	a := knownCRD{sum: c.Sum, uid: next.GetUID(), generation: next.GetGeneration()}
+	if !wrote {
+		a.generation = d.live.Generation // next may be what would be there
+	}
+	m.crds.set(c.of.whose, name, a)
+	return wrote, nil
 }
 
 // established waits until the API server has accepted the definition's names and serves them.

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -127,15 +126,14 @@ func (m *Manager) glance(ctx context.Context, ref Ref) (revision, bool) {
 
 // wait says that the answer is there, soon.
 func (l *listed) wait(ctx context.Context) bool {
-	timer := time.NewTimer(glanceWait)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, glanceWait)
+	defer cancel()
 	select {
 	case <-l.done:
 		return true
-	case <-timer.C:
 	case <-ctx.Done():
+		return false
 	}
-	return false
 }
 
 // listOnce lists the revisions of a namespace, or waits for a list that is under way. It returns nil
@@ -187,41 +185,20 @@ func (g *glances) age() {
 func (m *Manager) listRevisions(ctx context.Context, namespace string) (found map[releaseName]revision, refused bool) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()
-	all := map[releaseName][]revision{}
-	o := metav1.ListOptions{
+	found = map[releaseName]revision{}
+	all, err := m.revisionsIn(ctx, namespace, metav1.ListOptions{
 		// A revision that is superseded has a newer one.
 		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helm.StatusSuperseded),
 		Limit:         glancePage,
+	})
+	if err != nil {
+		m.o.Log.Debug().Err(err).Str("namespace", namespace).Msg("releases are read one by one")
+		return found, namespace == "" && apierrors.IsForbidden(err)
 	}
-	for {
-		page, err := m.meta.Resource(secretsResource()).Namespace(namespace).List(ctx, o)
-		if err != nil {
-			m.o.Log.Debug().Err(err).Str("namespace", namespace).Msg("releases are read one by one")
-			return map[releaseName]revision{}, namespace == "" && apierrors.IsForbidden(err)
-		}
-		for i := range page.Items {
-			item := &page.Items[i]
-			if r, ok := revisionOf(item); ok {
-				at := releaseName{item.Namespace, item.Labels["name"]}
-				all[at] = append(all[at], r)
-			}
-		}
-		if o.Continue = page.Continue; o.Continue == "" {
-			break
-		}
-	}
-	found = map[releaseName]revision{}
 	for at, list := range all {
-		sortRevisions(list)
 		found[at] = list[0]
 	}
 	return found, false
-}
-
-// revisionOf reads the labels of a revision's Secret.
-func revisionOf(item *metav1.PartialObjectMetadata) (revision, bool) {
-	n, err := strconv.Atoi(item.Labels["version"])
-	return revision{Number: n, Status: helm.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time}, err == nil && n > 0
 }
 
 // forget drops the entries of a release that may have been written since, those of lists that are

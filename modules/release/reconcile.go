@@ -114,7 +114,7 @@ func (r *reconcile) run() (Result, error) {
 			}
 			return r.result(ActionUnchanged, why), r.clean()
 		case stepRecover:
-			if err = r.m.recover(r.ctx, r.t.Ref(), "taken over: the process that worked on it ended early"); err == nil {
+			if err = r.m.recover(r.ctx, r.t.Ref(), r.last, "taken over: the process that worked on it ended early"); err == nil {
 				err = r.read()
 			}
 		case stepFinishUninstall:

@@ -53,13 +53,8 @@ func (r rendering) definesKinds() bool {
 	return slices.ContainsFunc(r.objects, func(o chart.Object) bool { return o.Kind == "CustomResourceDefinition" || o.Kind == "APIService" })
 }
 
-// render renders the chart as an install or as an upgrade, and refuses what the release may not hold. The revision is
-// always 1, so that a chart that prints it does not differ each time.
-func (m *Manager) render(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool) (rendering, error) {
-	return m.renderAs(ctx, t, caps, upgrade, 1)
-}
-
-// renderAs is render for a revision of this number.
+// renderAs renders the chart as an install or as an upgrade, and refuses what the release may not hold. The revision is
+// mostly 1, so that a chart that prints it does not differ each time.
 func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool, revision int) (rendering, error) {
 	in := t.Input
 	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}

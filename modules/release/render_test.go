@@ -17,6 +17,11 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 )
 
+// render is renderAs for the first revision.
+func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
+	return m.renderAs(ctx, t, caps, upgrade, 1)
+}
+
 // renderer renders without a cluster: nothing is served but ConfigMaps.
 func renderer() *Manager {
 	mapper := meta.NewDefaultRESTMapper(nil)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
@@ -74,10 +76,7 @@ func (m *Manager) Repair(ctx context.Context, t RepairTarget) (_ Repair, err err
 		return Repair{}, err
 	}
 	defer leave(&err)
-	r := &repair{m: m, ctx: ctx, t: t, gone: map[Key]bool{}}
-	for _, key := range t.Gone {
-		r.gone[key] = true
-	}
+	r := &repair{m: m, ctx: ctx, t: t, gone: sets.New(t.Gone...)}
 	err = r.run()
 	return r.out, readable(ctx, r.target(), r.rendering(), err)
 }
@@ -90,7 +89,7 @@ type repair struct {
 	manifest string
 	ran      []owned.Span // when hooks of the revision ran
 	looks    map[Key]*look
-	gone     map[Key]bool
+	gone     sets.Set[Key]
 	out      Repair
 }
 
@@ -119,7 +118,7 @@ func (r *repair) run() error {
 		}
 		return nil
 	}
-	r.manifest, r.ran = rel.Manifest, HooksRan(rel)
+	r.manifest, r.ran, r.out.Objects.Of = rel.Manifest, HooksRan(rel), uid
 	all, unserved, err := r.m.storedObjects(r.t.Ref, rel.Manifest)
 	if err != nil {
 		return err
@@ -141,20 +140,17 @@ func (r *repair) run() error {
 			}
 		}
 	}
-	err = r.failed(list, found)
-	for _, o := range unserved {
+	r.note(all, found)
+	err = r.failure(found)
+	if r.out.Lost = r.out.Lost || len(unserved) > 0; r.out.Lost {
 		if err == nil {
-			err = errUnserved(o)
+			err = errUnserved(unserved[0])
 		}
-		r.out.Lost = true
-	}
-	r.conclude(uid, all, found)
-	if r.out.Lost || r.ctx.Err() != nil {
-		r.out.Failed = nil
-	}
-	if r.out.Lost {
 		r.m.ResetDiscovery()
 		r.m.kindless.Store(r.t.Ref, nil)
+	}
+	if r.out.Lost || r.ctx.Err() != nil {
+		r.out.Failed = nil
 	}
 	if err != nil || r.out.Objects.Digest == "" || r.t.Report && len(r.out.Written) > 0 {
 		return err
@@ -170,20 +166,14 @@ func errUnserved(o chart.Object) error {
 
 // chosen are the objects to repair.
 func (r *repair) chosen(all []stored) []stored {
-	wanted := map[Key]bool{}
+	wanted := sets.New[Key]()
 	for _, key := range r.t.Only {
-		wanted[key.AnyVersion()] = true
+		wanted.Insert(key.AnyVersion())
 	}
-	var out []stored
-	for _, s := range all {
-		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); ignored || s.key.Name == "" {
-			continue
-		}
-		if r.t.Only == nil || wanted[s.key.AnyVersion()] {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(s stored) bool {
+		_, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
+		return ignored || s.key.Name == "" || r.t.Only != nil && !wanted.Has(s.key.AnyVersion())
+	})
 }
 
 // each repairs objects, those of one kind side by side, in Helm's order of kinds. Each is tried,
@@ -193,73 +183,66 @@ func (r *repair) each(list []stored) []outcomeOf {
 	order := r.m.order(false)
 	order.Width = min(order.Width, repairsSideBySide)
 	_, _ = order.Each(len(list), func(i int) string { return list[i].key.Kind }, func(i int) error {
-		out[i] = r.one(list[i], r.gone[list[i].key])
+		out[i] = r.one(list[i], r.gone.Has(list[i].key))
 		return nil
 	})
 	return out
 }
 
-// failed is the error of a repair of objects.
-func (r *repair) failed(list []stored, out []outcomeOf) error {
-	failed := 0
-	var first error
-	for i, o := range out {
-		if o.err == nil {
-			continue
-		}
-		if failed++; first == nil && o.unserved {
-			first = o.err
-		} else if first == nil {
-			// Masked before it is cut: a part of a secret is not known.
-			text := chart.Tidy(newMask(r.target(), r.rendering()).Text(o.err.Error()))
-			first = fmt.Errorf("%s: %w", list[i], &worded{text, o.err})
-		}
-	}
-	switch {
-	case r.ctx.Err() != nil:
-		return context.Cause(r.ctx)
-	case failed > 1:
-		return fmt.Errorf("%w, and %d more", first, failed-1)
-	}
-	return first
-}
-
-// conclude says what was found and done.
-func (r *repair) conclude(uid string, all []stored, found []outcomeOf) {
-	r.out.Objects.Of, r.out.Edits, r.out.Left = uid, map[Key][]owned.Edit{}, map[Key][]owned.Edit{}
+// note says what was found and done. Objects that are ignored as a whole are watched by nobody.
+func (r *repair) note(all []stored, found []outcomeOf) {
+	out := &r.out
+	out.Edits, out.Left = map[Key][]owned.Edit{}, map[Key][]owned.Edit{}
 	var names []Object
 	for _, s := range all {
 		if _, ignored := owned.Ignored(r.t.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); !ignored {
 			names = append(names, Object{Key: s.key})
 		}
 	}
-	r.out.Objects.Kinds = kindsOf(names)
+	out.Objects.Kinds = kindsOf(names)
 	complete := r.t.Only == nil
 	for _, o := range found {
 		complete = complete && o.err == nil && o.waits == ""
-		r.out.Lost = r.out.Lost || o.unserved
-		if o.waits != "" && r.out.Waits == "" {
-			r.out.Waits = o.waits
-		}
+		out.Lost, out.Waits = out.Lost || o.unserved, cmp.Or(out.Waits, o.waits)
 		if o.err != nil && !o.unserved {
-			r.out.Failed = append(r.out.Failed, o.key)
+			out.Failed = append(out.Failed, o.key)
 		}
 		if o.seen != nil {
-			r.out.Objects.Seen = append(r.out.Objects.Seen, *o.seen)
+			out.Objects.Seen = append(out.Objects.Seen, *o.seen)
 		}
 		if len(o.left) > 0 {
-			r.out.Left[o.key] = o.left
+			out.Left[o.key] = o.left
 		}
 		if o.written {
-			r.out.Written = append(r.out.Written, o.key)
-			if len(o.edits) > 0 {
-				r.out.Edits[o.key] = o.edits
-			}
+			out.Written = append(out.Written, o.key)
+		}
+		if o.written && len(o.edits) > 0 {
+			out.Edits[o.key] = o.edits
 		}
 	}
 	if complete {
-		r.out.Objects.Digest = DigestOf(r.out.Objects.Seen, r.t.Ignore)
+		out.Objects.Digest = DigestOf(out.Objects.Seen, r.t.Ignore)
 	}
+}
+
+// failure is the error of a repair: the first one, and how many more.
+func (r *repair) failure(found []outcomeOf) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	failed := slices.DeleteFunc(slices.Clone(found), func(o outcomeOf) bool { return o.err == nil })
+	if len(failed) == 0 {
+		return nil
+	}
+	err := failed[0].err
+	if !failed[0].unserved { // masked before it is cut: a part of a secret is not known
+		text := chart.Tidy(newMask(r.target(), r.rendering()).Text(err.Error()))
+		err = fmt.Errorf("%s: %w", chart.Object{Ref: failed[0].key}, &worded{text, err})
+	}
+	if len(failed) > 1 {
+		err = fmt.Errorf("%w, and %d more", err, len(failed)-1)
+	}
+	return err
 }
 
 // deployed reads the newest revision of a release; nil: there is none, or it is not deployed. Waits
@@ -274,18 +257,18 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 		return rel, uid, err
 	}
 	known, is := m.current.Load(ref)
+	seen, _ := known.(deployed)
 	if is {
-		known := known.(deployed)
 		newest := make(chan error, 1)
-		look := func() { newest <- m.isNewest(ctx, ref, known.number) }
+		look := func() { newest <- m.isNewest(ctx, ref, seen.number) }
 		if m.o.Lifeless {
 			look() // the same requests each time
 		} else {
 			go look()
 		}
-		rel, uid, err := get(known.number)
+		rel, uid, err := get(seen.number)
 		newer := <-newest
-		if newer == nil && (err != nil || rel != nil && uid == known.uid) {
+		if newer == nil && (err != nil || rel != nil && uid == seen.uid) {
 			return rel, uid, "", err
 		}
 		if newer != nil && !errors.Is(newer, errNewer) {
@@ -303,7 +286,7 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 		return nil, "", "", nil
 	}
 	if owner(last.Labels, m.o.Instance, ref.Module) != "" ||
-		is && last.UID != known.(deployed).uid && last.Labels[LabelInputs] != known.(deployed).inputs {
+		is && last.UID != seen.uid && last.Labels[LabelInputs] != seen.inputs {
 		m.o.Log.Warn().Str("module", ref.Module).Str("release", ref.Name).Int("revision", last.Number).
 			Msg("somebody has made a revision of other inputs with helm, as helm rollback does: the release is made anew as the module has it")
 		return nil, "", "", nil

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -33,7 +32,7 @@ func (r *repair) lookAhead() {
 	}
 	r.looks = map[Key]*look{}
 	for _, key := range r.t.Only {
-		if r.gone[key] {
+		if r.gone.Has(key) {
 			continue
 		}
 		gvk := chart.Object{Ref: key}.GVK()
@@ -144,20 +143,13 @@ func (r *repair) writer(s stored) apply.Writer {
 // restore gives an object that is there its values, and says whether they were others. It
 // returns the object as it is then.
 func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path, out *outcomeOf) (
-	*unstructured.Unstructured, bool, error) {
+	now *unstructured.Unstructured, written bool, err error) {
 	if r.t.Report && live.GetLabels()[effect.ReleasedByLabel] != r.m.o.Instance {
-		var err error
 		if live, err = r.relabel(client, s); err != nil {
 			return nil, false, err
 		}
 	}
-	fields := live.GetManagedFields()
-	paths = append(paths[:len(paths):len(paths)], owned.HandedOver(fields)...)
-	left := owned.ByRelease(live.Object, s.obj.Object, fields, FieldManager, r.ran)
-	paths = append(paths, owned.Paths(left)...)
-	o := yielding(s.obj.Object, s.obj, live, paths)
-	o.Was = o.Want
-	now, err := r.writer(s).Apply(r.ctx, client, o)
+	now, left, err := change{s: s, was: s.obj, live: live, ignore: paths, ran: r.ran}.apply(r.ctx, r.writer(s), client)
 	if err != nil {
 		return nil, false, err
 	}
@@ -174,10 +166,7 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 
 // relabel writes the label by which an object is watched.
 func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructured.Unstructured, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{effect.ReleasedByLabel: r.m.o.Instance}}})
-	if err != nil {
-		return nil, err
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, effect.ReleasedByLabel, r.m.o.Instance)
 	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 }
 

@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -66,7 +65,7 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	}
 	who := ""
 	var self authenticationv1.SelfSubjectReview
-	if r.m.review(r.ctx, authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"), "SelfSubjectReview", nil, &self) == nil {
+	if r.m.review(r.ctx, "authentication.k8s.io/v1/selfsubjectreviews", &self) == nil {
 		who = ", which acts as " + self.Status.UserInfo.Username
 	}
 	return &lane.Passing{Err: fmt.Errorf("forbidden: no revision is made, for it needs rights that Starling lacks: %s; give them to its ServiceAccount%s, and the module goes on (`starling rbac` prints all that the tree needs)", strings.Join(asked.lacks, ", "), who)}
@@ -176,9 +175,8 @@ func (a *rightsOf) may(r right) bool {
 func (a *rightsOf) listed(namespace string) []authorizationv1.ResourceRule {
 	rules, known := a.rules[namespace]
 	if !known {
-		var review authorizationv1.SelfSubjectRulesReview
-		spec := map[string]any{"namespace": cmp.Or(namespace, nowhere)}
-		if a.m.review(a.ctx, authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews"), "SelfSubjectRulesReview", spec, &review) == nil {
+		review := authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: cmp.Or(namespace, nowhere)}}
+		if a.m.review(a.ctx, "authorization.k8s.io/v1/selfsubjectrulesreviews", &review) == nil {
 			rules = review.Status.ResourceRules
 		}
 		a.rules[namespace] = rules
@@ -188,11 +186,11 @@ func (a *rightsOf) listed(namespace string) []authorizationv1.ResourceRule {
 
 // allowed asks for one right. Without an answer the writes themselves tell.
 func (a *rightsOf) allowed(r right) bool {
-	var review authorizationv1.SelfSubjectAccessReview
 	resource, sub, _ := strings.Cut(r.resource, "/")
-	err := a.m.review(a.ctx, authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"), "SelfSubjectAccessReview", map[string]any{"resourceAttributes": map[string]any{
-		"namespace": r.namespace, "group": r.group, "resource": resource, "subresource": sub, "name": r.name, "verb": r.verb,
-	}}, &review)
+	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: r.namespace, Group: r.group, Resource: resource, Subresource: sub, Name: r.name, Verb: r.verb,
+	}}}
+	err := a.m.review(a.ctx, "authorization.k8s.io/v1/selfsubjectaccessreviews", &review)
 	return err != nil || review.Status.Allowed || review.Status.EvaluationError != ""
 }
 
@@ -224,17 +222,15 @@ func (r right) in(rule authorizationv1.ResourceRule) bool {
 
 // given are the rights that a role gives: nobody may give rights that they do not have, without the right to escalate.
 func given(role *unstructured.Unstructured, namespace string) (out []right) {
-	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
-	for _, rule := range rules {
-		var of rbacv1.PolicyRule
-		fields, _ := rule.(map[string]any)
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &of) != nil {
-			continue // the API server says so
-		}
-		names := append(of.ResourceNames, "")[:max(1, len(of.ResourceNames))]
-		for _, group := range of.APIGroups {
-			for _, resource := range of.Resources {
-				for _, verb := range of.Verbs {
+	var of rbacv1.ClusterRole
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &of) != nil {
+		return nil // the API server says so
+	}
+	for _, rule := range of.Rules {
+		names := append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))]
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
 					for _, name := range names {
 						if len(out) == mostGiven {
 							return out
@@ -248,18 +244,7 @@ func given(role *unstructured.Unstructured, namespace string) (out []right) {
 	return out
 }
 
-// review asks the API server about this process.
-func (m *Manager) review(ctx context.Context, resource schema.GroupVersionResource, kind string, spec map[string]any, answer any) error {
-	question := map[string]any{"apiVersion": resource.GroupVersion().String(), "kind": kind}
-	if spec != nil {
-		question["spec"] = spec
-	}
-	u, err := m.dynamic.Resource(resource).Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	if u.Object["status"] == nil {
-		return errors.New("no answer")
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, answer)
+// review asks the API server about this process; the answer stands in the question.
+func (m *Manager) review(ctx context.Context, resource string, question runtime.Object) error {
+	return m.core.RESTClient().Post().AbsPath("apis", resource).Body(question).Do(ctx).Into(question)
 }

@@ -43,9 +43,9 @@ func TestRightsAreAskedForBeforeARevision(t *testing.T) {
 					return whole.RoundTrip(r)
 				}
 				asked++
-				status, body := 201, `{"kind": "Review", "apiVersion": "authorization.k8s.io/v1", "status": {`+tt.access+"}}"
+				status, body := 201, `{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": {`+tt.access+"}}"
 				if at == "selfsubjectrulesreviews" {
-					body = `{"kind": "Review", "apiVersion": "authorization.k8s.io/v1", "status": {"incomplete": false, "nonResourceRules": [], "resourceRules": [` + tt.rules + "]}}"
+					body = `{"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "status": {"incomplete": false, "nonResourceRules": [], "resourceRules": [` + tt.rules + "]}}"
 				}
 				if at == "selfsubjectrulesreviews" && tt.rules == "" || at != "selfsubjectrulesreviews" && tt.access == "" {
 					status, body = 403, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no"}`

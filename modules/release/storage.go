@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // store is where Helm keeps the revisions of a namespace.
@@ -44,30 +44,42 @@ func RevisionsOf(ref Ref) string { return labels.Set{"owner": "helm", "name": re
 // revisions reads the labels of all revisions, the newest first: one list, metadata
 // only, so that neither charts nor values travel.
 func (m *Manager) revisions(ctx context.Context, ref Ref) ([]revision, error) {
-	list, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: RevisionsOf(ref),
-	})
+	found, err := m.revisionsIn(ctx, ref.Namespace, metav1.ListOptions{LabelSelector: RevisionsOf(ref)})
 	if err != nil {
 		return nil, fmt.Errorf("reading the release: %w", err)
 	}
-	var all []revision
-	for i := range list.Items {
-		if r, ok := revisionOf(&list.Items[i]); ok {
-			all = append(all, r)
-		}
-	}
-	sortRevisions(all)
-	return all, nil
+	return found[releaseName{ref.Namespace, ref.Name}], nil
 }
 
-// sortRevisions puts the newest first, and notes there which older ones are deployed.
-func sortRevisions(all []revision) {
-	slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
-	for i, r := range all {
-		if i > 0 && r.Status == helm.StatusDeployed {
-			all[0].Also = append(all[0].Also, r.Number)
+// revisionsIn lists revisions of releases, of each the newest first; older ones that are deployed, too, are noted there.
+func (m *Manager) revisionsIn(ctx context.Context, namespace string, o metav1.ListOptions) (map[releaseName][]revision, error) {
+	found := map[releaseName][]revision{}
+	for {
+		page, err := m.meta.Resource(secretsResource()).Namespace(namespace).List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if n, err := strconv.Atoi(item.Labels["version"]); err == nil && n > 0 {
+				at := releaseName{item.Namespace, item.Labels["name"]}
+				found[at] = append(found[at], revision{
+					Number: n, Status: helm.Status(item.Labels["status"]), Labels: item.Labels, UID: string(item.UID), Made: item.CreationTimestamp.Time,
+				})
+			}
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			break
 		}
 	}
+	for _, all := range found {
+		slices.SortFunc(all, func(a, b revision) int { return cmp.Compare(b.Number, a.Number) })
+		for i, r := range all {
+			if i > 0 && r.Status == helm.StatusDeployed {
+				all[0].Also = append(all[0].Also, r.Number)
+			}
+		}
+	}
+	return found, nil
 }
 
 // Last returns the newest revision of a release as Helm keeps it; nil when there is none.
@@ -96,20 +108,9 @@ func (m *Manager) drop(ctx context.Context, ref Ref, number int) error {
 	return nil
 }
 
-// recover marks the newest revision of ref failed if it is pending (install, upgrade or rollback): the process that
-// worked on it is gone, since this one holds the Lease. If it is deployed, older ones that are deployed too get
-// superseded. Nothing happens when there is no such revision. It writes past all fences.
-func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
-	last, err := m.latest(ctx, ref)
-	if err != nil {
-		return err
-	}
-	if last.Number == 0 {
-		return nil
-	}
-	if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" && last.Labels[effect.InstanceLabel] != "" {
-		return errForeign(ref, who)
-	}
+// recover marks the newest revision failed if it is pending (install, upgrade or rollback): the process that worked on
+// it is gone, since this one holds the Lease. If it is deployed, older ones that are deployed too get superseded.
+func (m *Manager) recover(ctx context.Context, ref Ref, last revision, why string) error {
 	switch last.Status {
 	case helm.StatusDeployed:
 		for _, number := range last.Also {
@@ -118,13 +119,8 @@ func (m *Manager) recover(ctx context.Context, ref Ref, why string) error {
 			}
 		}
 		return nil
-	case helm.StatusFailed, helm.StatusSuperseded,
-		helm.StatusUninstalled:
+	case helm.StatusFailed, helm.StatusSuperseded, helm.StatusUninstalled:
 		return nil
-	case helm.StatusUninstalling:
-		if !m.whole(ctx, ref) {
-			return nil
-		}
 	}
 	return m.mark(ctx, ref, last.Number, helm.StatusFailed, why)
 }

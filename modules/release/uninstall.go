@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -60,16 +63,29 @@ func (m *Manager) forget(ctx context.Context, ref Ref) error {
 	return m.records.remove(ctx, ref)
 }
 
+// uninstall ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was
+// cut off stays "uninstalling", and is begun again. wait: until the objects are gone. An error says what its reader can
+// do.
 func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bool, timeout time.Duration) error {
 	l, err := m.open(ctx, ref, Target{Timeout: cmp.Or(timeout, defaultTimeout)})
 	if err != nil {
 		return err
 	}
 	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
-	if err := l.end(last, wait, skip && last.Status == helm.StatusUninstalling); err != nil {
-		return m.kept(ctx, ref, err)
+	rel, err := l.read(last.Number)
+	if err != nil {
+		err = fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, helm.Key(ref.Name, last.Number), ref.Namespace)
+	} else {
+		err = l.end(rel, wait, skip && last.Status == helm.StatusUninstalling)
 	}
-	return nil
+	switch err = l.ended(err); {
+	case err == nil:
+		return nil
+	case !m.whole(context.WithoutCancel(ctx), ref):
+		return fmt.Errorf("uninstalling %s: %w", ref, err)
+	}
+	return fmt.Errorf("uninstalling %s, by a pre-delete hook of its chart: %w; its objects stay: switch the module on again, mend what keeps the hook, or have it skipped by: kubectl annotate module %s %s=%s",
+		ref, err, ref.Module, effect.ReconcileAnnotation, effect.WithoutHooks)
 }
 
 // whole says whether a release is uninstalling of which nothing is deleted yet: a pre-delete hook has not succeeded.
@@ -95,11 +111,120 @@ func (m *Manager) Again(module string, hookless bool) {
 	}
 }
 
-// kept is the error of an uninstall with what its reader can do.
-func (m *Manager) kept(ctx context.Context, ref Ref, err error) error {
-	if !m.whole(context.WithoutCancel(ctx), ref) {
-		return fmt.Errorf("uninstalling %s: %w", ref, err)
+// end is uninstall, once the revision is read; hookless: without hooks.
+func (l *life) end(rel *helm.Release, wait, hookless bool) error {
+	l.holds = int64(len(rel.Manifest))
+	if rel.Info.Status != helm.StatusUninstalled {
+		objects, unserved, err := l.m.storedObjects(l.ref, rel.Manifest)
+		if err != nil {
+			return err
+		}
+		for _, o := range unserved {
+			if err := l.m.unserved(l.ctx, o); err != nil {
+				return err
+			}
+		}
+		if rel.Info.Status == helm.StatusUninstalling {
+			l.since = rel.Info.Deleted.Time
+		} else {
+			rel.Info.Status, rel.Info.Deleted = helm.StatusUninstalling, l.now()
+		}
+		delete(rel.Labels, LabelInputs) // the next try of it is a new revision
+		delete(rel.Labels, LabelManifest)
+		rel.Info.Description = "Deletion in progress (or silently failed)"
+		if hookless {
+			rel.Hooks = nil
+		}
+		l.hooked = l.hookNames(rel)
+		if err := l.hooks(rel, helm.HookPreDelete, nil); err != nil {
+			return err
+		}
+		if err := l.record(rel, false); err != nil {
+			return err
+		}
+		objects = slices.DeleteFunc(objects, func(s stored) bool { return helm.Keeps(s.obj.GetAnnotations()) })
+		err = l.delete(objects, true, wait, func(s stored) (bool, error) {
+			deleted, err := l.m.take(l.ctx, l.ref, s.mapping, s.key, false)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", s, err)
+			}
+			return deleted, err
+		})
+		if err != nil {
+			return err
+		}
+		if err := l.hooks(rel, helm.HookPostDelete, nil); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("uninstalling %s, by a pre-delete hook of its chart: %w; its objects stay: switch the module on again, mend what keeps the hook, or have it skipped by: kubectl annotate module %s %s=%s",
-		ref, err, ref.Module, effect.ReconcileAnnotation, effect.WithoutHooks)
+	all, err := l.m.revisions(l.ctx, l.ref)
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(all) {
+		if err := l.m.drop(l.ctx, l.ref, r.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete calls one for each object. With wait it returns once the deleted ones are gone.
+func (l *life) delete(objects []stored, back, wait bool, one func(s stored) (deleted bool, err error)) error {
+	deleted := make([]bool, len(objects))
+	err := l.m.each(objects, back, func(i int) (err error) {
+		deleted[i], err = one(objects[i])
+		return err
+	})
+	if err != nil || !wait {
+		return err
+	}
+	var goes []stored
+	for i, s := range objects {
+		if deleted[i] {
+			goes = append(goes, s)
+		}
+	}
+	return l.gone(goes)
+}
+
+// GiveBack makes a release one that no instance has, and leaves all of it as it is: an instance with a
+// module of that name takes it over. Done says that it was this instance's. An uninstall that was
+// cut off is brought to its end instead. timeout 0 means 10 minutes.
+func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) (done bool, err error) {
+	ctx, leave, err := m.enter(ctx, timeout)
+	if err != nil {
+		return false, err
+	}
+	defer leave(&err)
+	defer m.glances.forget(ref)
+	last, err := m.latest(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	if done = last.Number > 0 && owner(last.Labels, m.o.Instance, ref.Module) == ""; done {
+		if last.Status == helm.StatusUninstalling {
+			err = m.uninstall(ctx, ref, last, false, timeout)
+		} else {
+			err = m.giveBack(ctx, ref, last)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return done, m.forget(ctx, ref)
+}
+
+// giveBack takes the instance off a revision, which nobody works on once it is marked so.
+func (m *Manager) giveBack(ctx context.Context, ref Ref, last revision) error {
+	if err := m.recover(ctx, ref, last, "given back: the process that worked on it ended early"); err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, effect.InstanceLabel)
+	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
+		Patch(ctx, helm.Key(ref.Name, last.Number), types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("giving the release back: %w", err)
+	}
+	return nil
 }

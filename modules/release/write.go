@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -190,15 +190,18 @@ func (l *life) write(p revisionPlan, found []placed) error {
 	had, tried := p.had(), l.tries(p)
 	now := make([]*unstructured.Unstructured, len(p.want))
 	err := l.m.each(p.want, false, func(i int) (err error) {
-		s := p.want[i]
-		was, to := had[s.key.AnyVersion()], l.to(s)
+		s, to, live := p.want[i], l.to(p.want[i]), found[i].live
+		paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
 		switch {
 		case found[i].stands != nil:
 			return nil
-		case found[i].live == nil:
+		case live == nil:
 			now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj)
+		case all:
+			now[i], err = l.name(to, s.obj, live)
 		default:
-			now[i], err = l.apply(to, s, was, found[i].live, tried)
+			c := change{s: s, was: had[s.key.AnyVersion()], live: live, ignore: paths, tried: tried}
+			now[i], _, err = c.apply(l.ctx, l.m.writer(l.warn), to)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
@@ -252,46 +255,57 @@ func (l *life) standing(p revisionPlan) map[Key]Object {
 	return stands
 }
 
-// apply gives an object that is there what is wanted of it, and leaves to others what is theirs; was is the object in
-// the revision before, nil if it was not in there.
-func (l *life) apply(to dynamic.ResourceInterface, s stored, was, live *unstructured.Unstructured, tried func() (tries, error)) (*unstructured.Unstructured, error) {
-	before, fields := map[string]any{}, live.GetManagedFields()
-	if was != nil {
-		before = was.Object
+// change is what is wanted of an object that is there.
+type change struct {
+	s    stored
+	live *unstructured.Unstructured
+	// was is what was wanted of it before, nil for nothing. It is the object of s itself where that shall be again.
+	was *unstructured.Unstructured
+	// ignore is left to others, and so is what somebody wrote while hooks of the release ran.
+	ignore []owned.Path
+	ran    []owned.Span
+	// tried reads the revisions that have failed; nil: there are none.
+	tried func() (tries, error)
+}
+
+// apply writes the object, leaves to others what is theirs, and says which fields are left to other writers of the
+// release.
+func (c change) apply(ctx context.Context, w apply.Writer, to dynamic.ResourceInterface) (now *unstructured.Unstructured, left []owned.Edit, err error) {
+	live, was := c.live, &unstructured.Unstructured{Object: map[string]any{}}
+	if c.was != nil {
+		was = c.was
 	}
-	paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
-	if all {
-		return l.name(to, s.obj, live)
-	}
+	fields := live.GetManagedFields()
 	handed := owned.HandedOver(fields)
-	w := l.m.writer(l.warn)
-	if _, ours := owned.Of(fields, w.Manager, nil); !ours && before["apiVersion"] == s.obj.GetAPIVersion() { // nothing tells what goes
-		now, err := w.Apply(l.ctx, to, yielding(before, was, live, append(paths[:len(paths):len(paths)], handed...)))
-		if err != nil {
-			return nil, err
+	if _, ours := owned.Of(fields, w.Manager, nil); !ours && was != c.s.obj && was.GetAPIVersion() == c.s.obj.GetAPIVersion() { // nothing tells what goes
+		if live, err = w.Apply(ctx, to, yielding(was, was, live, slices.Concat(c.ignore, handed))); err != nil {
+			return nil, nil, err
 		}
-		live = now
+		fields = live.GetManagedFields()
 	}
-	said := []map[string]any{before}
-	if len(handed) > 0 {
-		failed, err := tried()
+	said := []map[string]any{was.Object}
+	if len(handed) > 0 && c.tried != nil {
+		failed, err := c.tried()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		said = append(said, failed.of(s, owned.LastWrite(fields, w.Manager))...)
+		said = append(said, failed.of(c.s, owned.LastWrite(c.live.GetManagedFields(), w.Manager))...)
 	}
-	fields = live.GetManagedFields()
-	paths = append(paths[:len(paths):len(paths)], owned.Unchanged(fields, s.obj.Object, said...)...)
-	paths = append(paths, owned.Paths(owned.ByRelease(live.Object, s.obj.Object, fields, w.Manager, nil))...)
-	return w.Apply(l.ctx, to, yielding(before, s.obj, live, paths))
+	left = owned.ByRelease(live.Object, c.s.obj.Object, fields, w.Manager, c.ran)
+	paths := slices.Concat(c.ignore, owned.Unchanged(fields, c.s.obj.Object, said...), owned.Paths(left))
+	now, err = w.Apply(ctx, to, yielding(was, c.s.obj, live, paths))
+	return now, left, err
 }
 
 // yielding is what is wanted of a live object beside what is left to others at the paths; was is what was wanted
 // before.
-func yielding(was map[string]any, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
-	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: &unstructured.Unstructured{Object: runtime.DeepCopyJSON(was)}}
+func yielding(was, want, live *unstructured.Unstructured, paths []owned.Path) apply.Object {
+	o := apply.Object{Want: want.DeepCopy(), Whole: want.DeepCopy(), Live: live, Was: was.DeepCopy()}
 	owned.Yield(o.Was.Object, o.Want.Object, live.DeepCopy().Object, live.GetManagedFields(), FieldManager, paths)
 	owned.Keep(o.Whole.Object, live.Object, paths)
+	if was == want {
+		o.Was = o.Want
+	}
 	return o
 }
 
