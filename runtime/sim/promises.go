@@ -41,7 +41,7 @@ const atRest = time.Minute
 // holds, whatever the controller has seen of it. The clock is two minutes later afterwards. Kept are children
 // that stay as they were made, whatever is wanted now.
 func (w *World) Broken(ctx context.Context) (broken []string, kept []effect.Ref, err error) {
-	if w.engine == nil || !slices.ContainsFunc(w.AllHooks(), func(h *generation.Hook) bool { return h.Controller != nil }) {
+	if w.engine == nil || !w.controls() {
 		return nil, nil, nil
 	}
 	if err := w.Advance(ctx, atRest); err != nil {
@@ -50,6 +50,11 @@ func (w *World) Broken(ctx context.Context) (broken []string, kept []effect.Ref,
 	p := w.lookAtPromises(ctx)
 	err = p.goesOn(ctx)
 	return p.broken, p.kept, err
+}
+
+// controls says whether a hook is a controller.
+func (w *World) controls() bool {
+	return slices.ContainsFunc(w.AllHooks(), func(h *generation.Hook) bool { return h.Controller != nil })
 }
 
 func (w *World) lookAtPromises(ctx context.Context) *promises {

@@ -7,6 +7,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,10 @@ type Options struct {
 
 // Server answers requests. It is safe for concurrent use, and starts no
 // goroutines.
-type Server struct{ o Options }
+type Server struct {
+	o    Options
+	read read
+}
 
 // New makes a server.
 func New(o Options) *Server {
@@ -60,7 +64,8 @@ func New(o Options) *Server {
 type answer struct {
 	code     int
 	typ      string
-	body     any // encoded as JSON, unless text or stream is set
+	body     any    // encoded as JSON, unless one of the next three is set
+	encoded  []byte // JSON
 	text     string
 	stream   io.ReadCloser
 	warnings []string
@@ -114,7 +119,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: r, ContentLength: -1, Body: a.stream,
 	}
 	if a.stream == nil {
-		out.Body, out.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	return out, nil
 }
@@ -136,6 +141,8 @@ func (a *answer) encode() (http.Header, []byte) {
 	switch {
 	case a.stream != nil:
 		return header, nil
+	case a.encoded != nil:
+		return header, a.encoded
 	case a.body == nil:
 		return header, []byte(a.text)
 	}

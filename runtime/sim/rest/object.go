@@ -111,6 +111,9 @@ func (q *request) dispatch() (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if q.kind.Builtin && q.target.Subresource != "scale" && !q.metadataOnly() {
+			return q.server.read.whole(obj), nil
+		}
 		return ok(q.partial(obj)), nil
 	case "watch":
 		return q.watch()
@@ -302,10 +305,14 @@ func (q *request) patch() (*answer, error) {
 
 // partial leaves the metadata only, for clients that ask for no more.
 func (q *request) partial(obj map[string]any) map[string]any {
-	if !strings.Contains(q.http.Header.Get("Accept"), "as=PartialObjectMetadata") || obj["kind"] == "Status" {
+	if !q.metadataOnly() || obj["kind"] == "Status" {
 		return obj
 	}
 	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": obj["metadata"]}
+}
+
+func (q *request) metadataOnly() bool {
+	return strings.Contains(q.http.Header.Get("Accept"), "as=PartialObjectMetadata")
 }
 
 func (q *request) list() (*answer, error) {

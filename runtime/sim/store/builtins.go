@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,7 @@ import (
 // for concurrent use.
 type Builtins struct {
 	kinds      []*kind
+	sorted     []Kind // in the order of [Store.Kinds]
 	byResource map[schema.GroupVersionResource]*kind
 	byKind     map[schema.GroupVersionKind]*kind
 	scheme     *runtime.Scheme
@@ -53,6 +55,10 @@ func NewBuiltins() *Builtins {
 	for line := range strings.SplitSeq(strings.TrimSpace(builtinTable), "\n") {
 		b.add(strings.Fields(line))
 	}
+	for _, k := range b.kinds {
+		b.sorted = append(b.sorted, k.Kind)
+	}
+	slices.SortFunc(b.sorted, inOrder)
 	for from, to := range keptAs {
 		b.byKind[from].keptAs = b.byKind[to]
 	}

@@ -196,6 +196,7 @@ func (s *Store) crdChanged(before, after map[string]any) {
 // server sets defaults and drops fields whenever it reads one. That is no change.
 func (s *Store) readAgain(k *kind) {
 	t := s.table(k.groupResource())
+	clear(t.unchanged)
 	for _, key := range t.keys {
 		before := t.objects[key]
 		if before["apiVersion"] != k.APIVersion() {

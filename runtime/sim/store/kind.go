@@ -90,18 +90,23 @@ func (s *Store) Kinds() []Kind {
 	s.mu.Lock()
 	defer s.unlock()
 	out := make([]Kind, 0, len(s.o.Builtins.kinds)+len(s.kinds))
-	for _, k := range s.o.Builtins.kinds {
+	for _, k := range s.o.Builtins.sorted {
 		if !s.hides(k) {
-			out = append(out, k.Kind)
+			out = append(out, k)
 		}
+	}
+	if len(s.kinds) == 0 {
+		return out
 	}
 	for _, k := range s.kinds {
 		out = append(out, k.Kind)
 	}
-	slices.SortFunc(out, func(a, b Kind) int {
-		return strings.Compare(a.Group+"/"+a.Version+"/"+a.Plural, b.Group+"/"+b.Version+"/"+b.Plural)
-	})
+	slices.SortFunc(out, inOrder)
 	return out
+}
+
+func inOrder(a, b Kind) int {
+	return strings.Compare(a.Group+"/"+a.Version+"/"+a.Plural, b.Group+"/"+b.Version+"/"+b.Plural)
 }
 
 // Kind returns the kind of a resource; ok is false when it is not served.
@@ -127,7 +132,7 @@ func (s *Store) KindOf(gvk schema.GroupVersionKind) (k Kind, ok bool) {
 
 // kindOf returns the kind that an object says it is, or nil.
 func (s *Store) kindOf(gvk schema.GroupVersionKind) *kind {
-	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k) {
+	if k := s.o.Builtins.byKind[gvk]; k != nil && !s.hides(k.Kind) {
 		return k
 	}
 	for _, k := range s.kinds {
@@ -154,12 +159,13 @@ func (s *Store) serve(k Kind) {
 		k.Singular = strings.ToLower(k.Kind)
 	}
 	k.Builtin = false
+	s.settledAt = 0 // owners of the kind may turn out to be gone
 	s.kinds[k.GVR()] = &kind{Kind: k, generation: true, types: managedfields.NewDeducedTypeConverter}
 }
 
 // kind returns the kind of a resource, or nil.
 func (s *Store) kind(gvr schema.GroupVersionResource) *kind {
-	if k := s.o.Builtins.byResource[gvr]; k != nil && !s.hides(k) {
+	if k := s.o.Builtins.byResource[gvr]; k != nil && !s.hides(k.Kind) {
 		return k
 	}
 	return s.kinds[gvr]

@@ -118,7 +118,7 @@ func (s *Store) loadSchema(k *kind) (*kind, error) {
 }
 
 // hides says that a built-in kind is none of the origin's.
-func (s *Store) hides(k *kind) bool { return s.over != nil && k.Builtin && !s.over.served[k.GVR()] }
+func (s *Store) hides(k Kind) bool { return s.over != nil && k.Builtin && !s.over.served[k.GVR()] }
 
 // load reads one object, unless it is known.
 func (s *Store) load(k *kind, namespace, name string) error {

@@ -231,7 +231,16 @@ func (s *Store) Patch(t Target, typ types.PatchType, data []byte, o WriteOptions
 		return Result{}, err
 	}
 	w := &write{store: s, kind: k, target: t, options: o}
-	return w.patch(typ, data)
+	key := w.patchKey(typ, data)
+	if res, is := w.repeats(key); is {
+		return res, nil
+	}
+	before := s.version
+	res, err := w.patch(typ, data)
+	if err == nil && s.version == before {
+		w.noteUnchanged(key, res)
+	}
+	return res, err
 }
 
 // checkNames fills in or compares what the URL says of an object.

@@ -21,9 +21,13 @@ const maxSettle = 100000
 func (s *Store) Settle() bool {
 	s.mu.Lock()
 	defer s.unlock()
+	if s.settledAt == s.version && s.over == nil { // what is read of an origin is no change
+		return false
+	}
 	changed := false
 	for range maxSettle {
 		if !s.collect() && !s.emptyNamespaces() && !s.emptyCRDs() {
+			s.settledAt = s.version
 			return changed
 		}
 		changed = true

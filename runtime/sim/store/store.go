@@ -43,15 +43,17 @@ type Options struct {
 type Store struct {
 	o Options
 
-	mu       sync.Mutex
-	version  int64
-	oldest   int64 // changes up to this one are forgotten
-	kinds    map[schema.GroupVersionResource]*kind
-	tables   map[schema.GroupResource]*table
-	history  []change
-	watchers []*Watcher
-	wake     []func() // to call after unlocking
-	faults   []*fault
+	mu      sync.Mutex
+	version int64
+	oldest  int64 // changes up to this one are forgotten
+	// settledAt is the version at which [Store.Settle] has left nothing to do.
+	settledAt int64
+	kinds     map[schema.GroupVersionResource]*kind
+	tables    map[schema.GroupResource]*table
+	history   []change
+	watchers  []*Watcher
+	wake      []func() // to call after unlocking
+	faults    []*fault
 	// spareSeeded is on while those of [Store.FailAfter] spare everybody.
 	spareSeeded bool
 	counts      map[string]uint64 // names and uids given out, by what for
@@ -64,6 +66,8 @@ type table struct {
 	objects map[string]map[string]any // by key
 	keys    []string                  // sorted
 	version int64                     // of the newest change
+	// unchanged is the last patch of each object that has changed nothing, by key.
+	unchanged map[string]unchanged
 }
 
 // change is one entry of the history.
@@ -134,7 +138,7 @@ func (s *Store) VersionOf(gvk schema.GroupVersionKind) string {
 func (s *Store) table(gr schema.GroupResource) *table {
 	t := s.tables[gr]
 	if t == nil {
-		t = &table{objects: map[string]map[string]any{}}
+		t = &table{objects: map[string]map[string]any{}, unchanged: map[string]unchanged{}}
 		s.tables[gr] = t
 	}
 	return t
@@ -156,6 +160,7 @@ func (s *Store) commit(k *kind, key string, obj map[string]any) map[string]any {
 	old := t.objects[key]
 	s.version++
 	t.version = s.version
+	delete(t.unchanged, key)
 	version := strconv.FormatInt(s.version, 10)
 	c := change{version: s.version, resource: gr, key: key, before: old}
 	at, found := slices.BinarySearch(t.keys, key)
