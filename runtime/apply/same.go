@@ -2,12 +2,13 @@ package apply
 
 import (
 	"iter"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // Same reports whether an apply of want by manager would leave live as it is: want has just the fields that the
@@ -127,25 +128,19 @@ func members(owned map[string]any) int {
 // sameItems compares the items of a list that is merged by keys, or of a set, and their
 // order: an apply puts them into the one that is asked for.
 func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
-	taken, last := map[string]bool{}, -1
+	items := ItemsOf(owned)
+	last := -1
 	for _, item := range want {
-		found := ""
-		for name := range owned {
-			if kind, text, _ := strings.Cut(name, ":"); !taken[name] && Names(kind, text, item) {
-				if found != "" {
-					return false // two may be meant
-				}
-				found = name
-			}
-		}
-		fields, ok := owned[found].(map[string]any)
-		if found == "" || !ok {
+		at := slices.IndexFunc(items, func(o Item) bool { return o.Names(item) })
+		if at < 0 {
 			return false
 		}
-		taken[found] = true
-		kind, text, _ := strings.Cut(found, ":")
-		i := slices.IndexFunc(live, func(there any) bool { return there != nil && IsNamed(kind, text, there) })
-		if i < 0 || i <= last && !c.more || kind == "k" && !c.same(item, live[i], fields) {
+		found := items[at]
+		if items = slices.Delete(items, at, at+1); slices.ContainsFunc(items, func(o Item) bool { return o.Names(item) }) {
+			return false // two may be meant
+		}
+		i := slices.IndexFunc(live, found.Is)
+		if i < 0 || i <= last && !c.more || !found.unkeyed() && !c.same(item, live[i], found.Fields) {
 			return false
 		}
 		last = i
@@ -153,23 +148,44 @@ func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 	return true
 }
 
-// Names says whether an item of a list may be the one of this name. Keys that it does not have are given by default.
-func Names(kind, text string, item any) bool { return named(kind, text, item, false) }
+// Item is an item of a list that is merged by keys, or of a set, as managedFields name it.
+type Item struct {
+	Keys   value.FieldList // none of one of a set
+	value  any
+	Fields map[string]any // that are owned of it
+}
 
-// IsNamed says whether an item of a list in the cluster is the one of this name.
-func IsNamed(kind, text string, item any) bool { return named(kind, text, item, true) }
+// ItemsOf are the items among the fields of a list, in the order of their names.
+func ItemsOf(owned map[string]any) (out []Item) {
+	for _, text := range slices.Sorted(maps.Keys(owned)) {
+		fields, is := owned[text].(map[string]any)
+		switch name, err := fieldpath.DeserializePathElement(text); {
+		case err != nil || !is:
+		case name.Key != nil:
+			out = append(out, Item{Keys: *name.Key, Fields: fields})
+		case name.Value != nil:
+			out = append(out, Item{value: (*name.Value).Unstructured(), Fields: fields})
+		}
+	}
+	return out
+}
 
-func named(kind, text string, item any, all bool) bool {
-	if kind == "v" {
-		var value any
-		err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value)
-		return err == nil && item != nil && Equal(item, value)
+func (o Item) unkeyed() bool { return o.Keys == nil }
+
+// Names says whether an item of a list may be this one. Keys that it does not have are given by default.
+func (o Item) Names(item any) bool { return o.is(item, false) }
+
+// Is says whether an item of a list in the cluster is this one.
+func (o Item) Is(item any) bool { return o.is(item, true) }
+
+func (o Item) is(item any, all bool) bool {
+	if o.unkeyed() {
+		return item != nil && Equal(item, o.value)
 	}
 	fields, is := item.(map[string]any)
-	keys, err := KeysOf(text)
-	return kind == "k" && is && err == nil && !slices.ContainsFunc(keys, func(k Key) bool {
+	return is && !slices.ContainsFunc(o.Keys, func(k value.Field) bool {
 		has, there := fields[k.Name]
-		return there && !Equal(k.Value, has) || all && !there
+		return there && !Equal(k.Value.Unstructured(), has) || all && !there
 	})
 }
 

@@ -80,7 +80,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if !w.madeFor(live, m.Object, manager) {
-				parent := reconcile.Parent{Controller: labelOf(m.Object), Module: effect.ManagerModule(manager)}
+				parent := reconcile.Parent{Controller: reconcile.ControllerOf(m.Object), Module: effect.ManagerModule(manager)}
 				parent.Key, parent.UID = reconcile.ParentOf(m.Object)
 				keeper := reconcile.Keeper(live, parent)
 				switch {
@@ -143,24 +143,21 @@ var errFound = errors.New("the child is there")
 // found has a child seen that was not: it has lost its label, or the name of its parent, whom its events
 // wake. The next run decides about it, with the values that were made with the child.
 func (w *Writer) found(ctx context.Context, manager string, m effect.Write, live map[string]any, cause *effect.Cause) error {
-	label := labelOf(m.Object)
+	label := reconcile.ControllerOf(m.Object)
 	parent, _ := reconcile.ParentOf(m.Object)
-	asked := time.Now()
-	if named, _ := reconcile.ParentOf(live); labelOf(live) != label || named != parent {
-		var err error
-		if live, err = w.o.Client.Write(ctx, manager, effect.Write{
-			Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
-			Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
-				"metadata": map[string]any{
-					"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},
-				},
-			}},
-		}); err != nil {
-			return err
-		}
+	if named, _ := reconcile.ParentOf(live); reconcile.ControllerOf(live) == label && named == parent {
+		w.o.Observe(m.Ref, live, cause, time.Now())
+		return nil
 	}
-	w.o.Observe(m.Ref, live, cause, asked)
-	return nil
+	_, err := w.observed(ctx, manager, effect.Write{
+		Kind: effect.WritePatch, Ref: m.Ref, Pos: m.Pos, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
+		Patch: &effect.Patch{Type: effect.PatchMerge, Body: map[string]any{
+			"metadata": map[string]any{
+				"labels": map[string]any{reconcile.ControllerLabel: label}, "annotations": map[string]any{reconcile.ParentAnnotation: parent},
+			},
+		}},
+	}, cause)
+	return err
 }
 
 // madeFor says whether manager has made live for the parent of want. Of two controllers of one name,
@@ -172,13 +169,13 @@ func (w *Writer) madeFor(live, want map[string]any, manager string) bool {
 	seal := w.o.Client.seal
 	signed := childSigned(seal, want, live)
 	return (signed || seal.TakesUnsigned()) && is == of && (marked(a) || signed && cleared(live)) && reconcile.ChildOf(live).Foreign == "" &&
-		(labelOf(live) == labelOf(want) || !a.Owns("labels", reconcile.ControllerLabel))
+		(reconcile.ControllerOf(live) == reconcile.ControllerOf(want) || !a.Owns("labels", reconcile.ControllerLabel))
 }
 
 // childClaim is what is signed of a child: whose it is.
 func childClaim(obj map[string]any) []string {
 	_, uid := reconcile.ParentOf(obj)
-	return []string{"child", labelOf(obj), uid}
+	return []string{"child", reconcile.ControllerOf(obj), uid}
 }
 
 // childSigned says whether live carries the signature of the child that want says it is.
@@ -213,10 +210,6 @@ func (w *Writer) freed(ctx context.Context, manager string, ref effect.Ref, live
 		Kind: effect.WritePatch, Ref: ref, Unchanged: &effect.Unchanged{UID: uidOf(live), ResourceVersion: versionOf(live)},
 		Patch: &effect.Patch{Type: effect.PatchJSON, Body: []any{map[string]any{"op": "remove", "path": fmt.Sprintf("/metadata/managedFields/%d", at)}}},
 	})
-}
-
-func labelOf(obj map[string]any) string {
-	return effect.At[string](obj, "metadata", "labels", reconcile.ControllerLabel)
 }
 
 // fixed tells that the API server has refused the change of a field that cannot be changed. It has no

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -21,16 +20,8 @@ import (
 // fields carries out what a controller does about fields of an object that somebody else has made, one step
 // after the other.
 func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause) error {
-	write := func(step effect.Write) (map[string]any, error) {
-		asked := time.Now()
-		obj, err := w.o.Client.Write(ctx, m.Manager, step)
-		if err == nil {
-			w.o.Observe(step.Ref, obj, cause, asked)
-		}
-		return obj, err
-	}
 	for i, step := range m.Children {
-		obj, err := write(step)
+		obj, err := w.observed(ctx, m.Manager, step, cause)
 		if step.Kind == effect.WriteStatus && step.Object["status"] == nil && errors.Is(err, errNoSubresource) {
 			continue // nothing is there to be given back
 		}
@@ -45,7 +36,7 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 		}
 		if i == 0 && m.OneMore != "" && tooMany(obj, step.Object, m.OneMore) {
 			step.Object = hook.Bare(step.Ref)
-			if _, err = write(step); err != nil {
+			if _, err = w.observed(ctx, m.Manager, step, cause); err != nil {
 				return err
 			}
 			return fmt.Errorf("cannot set fields of %s: it belongs to %d parents of this controller, as many as may set fields of one object", m.Ref, hook.MaxHolders)
@@ -156,12 +147,10 @@ func clashes(path string, want, live any, owned map[string]any, tell func(path s
 		}
 	case []any:
 		there, _ := live.([]any)
-		for _, name := range slices.Sorted(maps.Keys(owned)) {
-			kind, text, _ := strings.Cut(name, ":")
-			at := slices.IndexFunc(want, func(item any) bool { return kind == "k" && apply.Names(kind, text, item) })
-			is := slices.IndexFunc(there, func(item any) bool { return apply.IsNamed(kind, text, item) })
-			if fields, has := owned[name].(map[string]any); has && at >= 0 && is >= 0 {
-				clashes(fmt.Sprintf("%s[%d]", path, at), want[at], there[is], fields, tell)
+		for _, name := range apply.ItemsOf(owned) {
+			at, is := slices.IndexFunc(want, name.Names), slices.IndexFunc(there, name.Is)
+			if at >= 0 && is >= 0 {
+				clashes(fmt.Sprintf("%s[%d]", path, at), want[at], there[is], name.Fields, tell)
 			}
 		}
 	}

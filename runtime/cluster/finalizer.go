@@ -15,7 +15,17 @@ import (
 // holds only for what was read.
 func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write) error {
 	for try := 1; ; try++ {
-		live, next, err := w.finalizersNow(ctx, wr, try == 1)
+		var live map[string]any
+		if try == 1 && w.o.Known != nil { // as a watch shows it: when it has changed since, the write meets a conflict
+			live = w.o.Known(wr.Ref)
+		}
+		next, err := finalizersOf(live, wr)
+		if next == nil { // nobody watches it, or the watch is behind
+			if live, err = w.o.Client.Get(ctx, wr.Ref); err != nil {
+				return err
+			}
+			next, err = finalizersOf(live, wr)
+		}
 		if err != nil || next == nil {
 			return err
 		}
@@ -38,23 +48,6 @@ func (w *Writer) finalizer(ctx context.Context, manager string, wr effect.Write)
 			return err
 		}
 	}
-}
-
-// finalizersNow returns an object, and the finalizers that it gets, nil when there is nothing to do. At first
-// it is as a watch shows it: when it has changed since, the write meets a conflict.
-func (w *Writer) finalizersNow(ctx context.Context, wr effect.Write, first bool) (live map[string]any, next []any, err error) {
-	if first && w.o.Known != nil {
-		if live = w.o.Known(wr.Ref); live != nil {
-			if next, err = finalizersOf(live, wr); err == nil && next != nil {
-				return live, next, nil
-			}
-		}
-	}
-	if live, err = w.o.Client.Get(ctx, wr.Ref); err != nil {
-		return nil, nil, err
-	}
-	next, err = finalizersOf(live, wr)
-	return live, next, err
 }
 
 // finalizersOf returns the finalizers that an object is to have after a write, nil when

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/apply"
@@ -100,10 +101,10 @@ func ownedOf(live any, owned map[string]any) any {
 		}
 		return out
 	case []any:
-		out := []any{}
+		out, names := []any{}, apply.ItemsOf(owned)
 		for _, item := range live {
-			if kept, is := ownedItem(item, owned); is {
-				out = append(out, kept)
+			if i := slices.IndexFunc(names, func(n apply.Item) bool { return n.Is(item) }); i >= 0 {
+				out = append(out, ownedItem(item, names[i]))
 			}
 		}
 		return out
@@ -111,24 +112,15 @@ func ownedOf(live any, owned map[string]any) any {
 	return live
 }
 
-// ownedItem is an item of a list that is merged by keys, or of a set, if it is owned.
-func ownedItem(item any, owned map[string]any) (any, bool) {
-	for name, of := range owned {
-		kind, text, _ := strings.Cut(name, ":")
-		if item == nil || name == "." || !apply.IsNamed(kind, text, item) {
-			continue
-		}
-		fields, ok := of.(map[string]any)
-		m, is := ownedOf(item, fields).(map[string]any)
-		if kind != "k" || !ok || !is {
-			return item, true
-		}
-		m = maps.Clone(m)
-		keys, _ := apply.KeysOf(text)
-		for _, k := range keys { // some are given by default, and owned by nobody
-			m[k.Name] = item.(map[string]any)[k.Name]
-		}
-		return m, true
+// ownedItem is an item of a list that is merged by keys, or of a set.
+func ownedItem(item any, name apply.Item) any {
+	m, is := ownedOf(item, name.Fields).(map[string]any)
+	if !is {
+		return item
 	}
-	return nil, false
+	m = maps.Clone(m)
+	for _, k := range name.Keys { // some are given by default, and owned by nobody
+		m[k.Name] = item.(map[string]any)[k.Name]
+	}
+	return m
 }

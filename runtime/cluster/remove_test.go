@@ -59,7 +59,7 @@ func TestAMemberIsDeletedAsItWasSeen(t *testing.T) {
 			if err := s.apply("b", "c"); err != nil {
 				t.Fatal(err)
 			}
-			for _, set := range s.writer.sets {
+			for _, set := range s.sets() {
 				for i := range set.members {
 					if test.unknown {
 						set.members[i].UID = ""

@@ -16,9 +16,7 @@ import (
 // nothing is in memory have no members, once the places of their hook have been read.
 type set struct {
 	// Guarded by the writer's mutex:
-	users   int    // that apply it or wait to
-	manager string // the field manager of its hook
-	name    string
+	users   int // that apply it or wait to
 	owned   bool
 	keeps   bool     // it stays when its hook goes
 	at      uint64   // which of all applies was the last one of this set
@@ -34,30 +32,31 @@ type member struct {
 	UID string
 }
 
-// lockSet returns a set for one who applies it; unlock must be called. One without members
+// lock returns a set for one who applies it; unlock must be called. One without members
 // is not kept in memory: names of sets come and go with the objects that hooks are about.
-func (w *Writer) lockSet(id string) (s *set, unlock func()) {
+func (h *hookSets) lock(name string) (s *set, unlock func()) {
+	w := h.writer
 	w.mu.Lock()
-	s = w.setIn(id)
+	s = h.set(name)
 	s.users++
 	w.mu.Unlock()
 	s.mu.Lock()
 	return s, func() {
 		w.mu.Lock()
 		if s.users--; s.users == 0 && (len(s.members) == 0 || s.dropped > 0 && s.dropped == s.at) {
-			delete(w.sets, id)
+			delete(h.sets, name)
 		}
 		w.mu.Unlock()
 		s.mu.Unlock()
 	}
 }
 
-// setIn is called with the writer's mutex held.
-func (w *Writer) setIn(id string) *set {
-	s := w.sets[id]
+// set is called with the writer's mutex held.
+func (h *hookSets) set(name string) *set {
+	s := h.sets[name]
 	if s == nil {
 		s = &set{}
-		w.sets[id] = s
+		h.sets[name] = s
 	}
 	return s
 }
@@ -73,18 +72,18 @@ func (w *Writer) remember(s *set, all map[effect.Ref]string) {
 // set applies the members and deletes what the set made before and does not list
 // any more. Objects that it did not make are left alone: to list one is an error.
 func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
-	a := w.applying(ctx, manager, wr)
-	s, unlock := w.lockSet(a.marks.id)
-	defer unlock()
-	w.mu.Lock()
-	w.applied++
-	s.manager, s.name, s.owned, s.keeps, s.at = manager, wr.Set.Name, wr.Owner != nil, wr.Set.Keep, w.applied
-	w.mu.Unlock()
 	h, release, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
 	defer release()
+	s, unlock := h.lock(wr.Set.Name)
+	defer unlock()
+	w.mu.Lock()
+	w.applied++
+	s.owned, s.keeps, s.at = wr.Owner != nil, wr.Set.Keep, w.applied
+	w.mu.Unlock()
+	a := w.applying(ctx, manager, wr)
 	if err := a.findOwner(ctx); err != nil {
 		return err
 	}
@@ -132,20 +131,6 @@ func (w *Writer) knownOf(s *set) map[effect.Ref]string {
 		known[m.Ref] = m.UID
 	}
 	return known
-}
-
-// idsOf are the sets of a hook, sorted.
-func (w *Writer) idsOf(manager string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var ids []string
-	for id, s := range w.sets {
-		if s.manager == manager {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // defaultSideBySide is how many members of a set are read, written or deleted at a time.

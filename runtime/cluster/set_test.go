@@ -53,6 +53,14 @@ func (s *setWorld) expect(want ...string) {
 	}
 }
 
+// sets are those in memory, of the one hook.
+func (s *setWorld) sets() map[string]*set {
+	if h := s.writer.hooks["starling/web/f"]; h != nil {
+		return h.sets
+	}
+	return nil
+}
+
 func (s *setWorld) records() int {
 	return len(s.api.Snapshot("v1", "Secret", func(o map[string]any) any { return o }))
 }
@@ -109,7 +117,7 @@ func TestSetsThatAreEmptyAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.expect(append([]string{}, step.names...)...)
-		if n := len(s.writer.sets); n != step.kept {
+		if n := len(s.sets()); n != step.kept {
 			t.Errorf("%q: %d sets in memory, want %d", step.names, n, step.kept)
 		}
 	}
@@ -236,6 +244,42 @@ func TestSetWhoseKindIsGone(t *testing.T) {
 	if err != nil || !strings.Contains(string(places), widget.Kind) {
 		t.Errorf("the record has forgotten the kind: %s, %v", places, err)
 	}
+}
+
+// A namespace that is given for a cluster-scoped object says nothing: the member is found where lists show it.
+func TestSetOfClusterScopedObjects(t *testing.T) {
+	s := newSetWorld(t)
+	s.api.Serve(apitest.Kind{APIVersion: "example.com/v1", Kind: "Gadget", Resource: "gadgets"})
+	apply := func(names ...string) {
+		t.Helper()
+		w := effect.Write{Kind: effect.WriteSet, Set: &effect.Set{Name: "children"}}
+		for _, name := range names {
+			obj := configMap("a", name)
+			obj["apiVersion"], obj["kind"] = "example.com/v1", "Gadget"
+			w.Set.Members = append(w.Set.Members, effect.Write{Kind: effect.WriteApply, Ref: effect.RefOf(obj), Force: true, Object: obj})
+		}
+		if err := s.writer.Write(context.Background(), "starling/web/f", w); err != nil {
+			t.Fatal(err)
+		}
+		there := s.api.Snapshot("example.com/v1", "Gadget", func(o map[string]any) any { return effect.RefOf(o).String() })
+		want := []any{}
+		for _, name := range names {
+			want = append(want, "Gadget "+name)
+		}
+		if diff := cmp.Diff(want, append([]any{}, there...)); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	}
+	apply("b", "c")
+	writes := s.api.Count("patch gadgets")
+	apply("b", "c")
+	s.restart()
+	apply("b", "c")
+	if n := s.api.Count("patch gadgets") - writes; n > 0 {
+		t.Errorf("members that are as they should be are written %d times", n)
+	}
+	s.restart()
+	apply("c")
 }
 
 func TestEvents(t *testing.T) {

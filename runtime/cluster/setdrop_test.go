@@ -31,7 +31,7 @@ func TestSetsGoWithTheirObjects(t *testing.T) {
 	s := newSetWorld(t)
 	expect := func(want int, what string) {
 		t.Helper()
-		if got := len(s.writer.sets); got != want {
+		if got := len(s.sets()); got != want {
 			t.Errorf("%s: %d sets in memory, want %d", what, got, want)
 		}
 	}
@@ -61,19 +61,19 @@ func TestSetsGoWithTheirObjects(t *testing.T) {
 	expect(1, "gone while nobody looked")
 
 	// The end of an object is seen to while its set is applied; another one of its name comes then.
-	id := s.writer.setID(manager, "a/one children")
+	const name = "a/one children"
 	s.applyFor("a/one", true, "b")
-	_, unlock := s.writer.lockSet(id)
+	_, unlock := s.writer.hooks[manager].lock(name)
 	drop("a/one")
 	expect(2, "under way")
 	unlock()
 	expect(1, "after the apply")
 	s.applyFor("a/one", true, "b")
-	_, unlock = s.writer.lockSet(id)
+	_, unlock = s.writer.hooks[manager].lock(name)
 	drop("a/one")
 	unlockLater := unlock
 	s.writer.mu.Lock()
-	s.writer.sets[id].at++ // as a later apply does
+	s.sets()[name].at++ // as a later apply does
 	s.writer.mu.Unlock()
 	unlockLater()
 	expect(2, "come again")

@@ -38,15 +38,13 @@ type setMarks struct {
 func (w *Writer) marksOf(manager, name string, keep bool) setMarks {
 	return setMarks{
 		manager: manager, name: name, instance: w.o.Instance,
-		id: w.setID(manager, name), hook: w.hookID(manager), keep: keep, seal: w.o.Client.seal,
+		id: digestOf(w.o.Instance, manager, name), hook: w.hookID(manager), keep: keep, seal: w.o.Client.seal,
 	}
 }
 
-// setID is the value of the label: 32 characters.
-func (w *Writer) setID(manager, name string) string { return digestOf(w.o.Instance, manager, name) }
-
 func (w *Writer) hookID(manager string) string { return digestOf(w.o.Instance, manager) }
 
+// digestOf is the value of a label: 32 characters.
 func digestOf(texts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", texts))
 	return hex.EncodeToString(sum[:16])
@@ -137,14 +135,9 @@ func versionOf(obj map[string]any) string {
 // slim is what a write of a member asks of an object that carries the label, without the
 // object's content.
 func slim(obj map[string]any) map[string]any {
-	kept, marks := map[string]any{}, map[string]any{}
-	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "labels"} {
-		kept[key] = effect.At[any](obj, "metadata", key)
-	}
-	for _, key := range effect.Signatures {
-		marks[key] = textOf(obj, "annotations", key)
-	}
-	marks[effect.MadeByAnnotation] = textOf(obj, "annotations", effect.MadeByAnnotation)
-	kept["annotations"] = marks
-	return map[string]any{"metadata": kept}
+	out, metadata := effect.WithMetadata(map[string]any{"metadata": obj["metadata"]})
+	annotations, _ := metadata["annotations"].(map[string]any)
+	metadata["annotations"] = marksOf(annotations)
+	delete(metadata, "managedFields")
+	return out
 }

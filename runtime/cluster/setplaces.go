@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -36,7 +37,9 @@ const (
 type hookSets struct {
 	writer  *Writer
 	manager string
-	users   int // who apply or remove its sets; guarded by the writer's mutex
+	// Guarded by the writer's mutex:
+	users int             // who apply or remove its sets
+	sets  map[string]*set // by name
 
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones.
@@ -129,7 +132,6 @@ func (h *hookSets) mayBeThere(ref effect.Ref) bool {
 func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) error {
 	w := h.writer
 	type found struct {
-		name    string
 		keeps   bool
 		members map[effect.Ref]string
 	}
@@ -139,13 +141,12 @@ func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) err
 		if !ok {
 			return
 		}
-		id := w.setID(h.manager, name)
-		if sets[id] == nil {
-			sets[id] = &found{name: name, members: map[effect.Ref]string{}}
+		if sets[name] == nil {
+			sets[name] = &found{members: map[effect.Ref]string{}}
 		}
-		sets[id].members[ref] = uidOf(obj)
-		sets[id].keeps = sets[id].keeps || textOf(obj, "annotations", keepAnnotation) != ""
-		if a != nil && a.marks.id == id {
+		sets[name].members[ref] = uidOf(obj)
+		sets[name].keeps = sets[name].keeps || textOf(obj, "annotations", keepAnnotation) != ""
+		if a != nil && a.marks.name == name {
 			a.see(ctx, ref, obj, p.Name != "")
 		}
 	})
@@ -154,14 +155,14 @@ func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, f := range sets {
-		s := w.setIn(id)
+	for name, f := range sets {
+		s := h.set(name)
 		for _, m := range s.members {
 			f.members[m.Ref] = m.UID
 		}
 		s.members = membersOf(f.members)
 		if s.at == 0 { // not applied by this process
-			s.manager, s.name, s.keeps = h.manager, f.name, s.keeps || f.keeps
+			s.keeps = s.keeps || f.keeps
 		}
 	}
 	return nil
@@ -170,24 +171,26 @@ func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) err
 // widen adds the places of members that are not in places. A list is tried, since it has to be possible when
 // the next process begins.
 func (h *hookSets) widen(ctx context.Context, places map[effect.Ref]standing, a *applying) error {
-	added := map[effect.Ref][]effect.Ref{} // by kind
-	for _, m := range a.members {
-		if _, is := placeIn(places, m.Ref); !is {
-			added[kindOf(m.Ref)] = append(added[kindOf(m.Ref)], m.Ref)
+	namespaces := map[effect.Ref]map[string]bool{} // of each kind
+	for _, refs := range []iter.Seq[effect.Ref]{maps.Keys(places), maps.Keys(a.asked)} {
+		for ref := range refs {
+			if namespaces[kindOf(ref)] == nil {
+				namespaces[kindOf(ref)] = map[string]bool{}
+			}
+			namespaces[kindOf(ref)][ref.Namespace] = true
 		}
 	}
-	for _, kind := range slices.SortedFunc(maps.Keys(added), effect.Ref.Compare) {
-		namespaces := map[string]bool{}
-		for p := range places {
-			if kindOf(p) == kind {
-				namespaces[p.Namespace] = true
-			}
+	for _, m := range a.members {
+		if _, is := placeIn(places, m.Ref); is {
+			continue
 		}
-		for _, ref := range added[kind] {
-			namespaces[ref.Namespace] = true
+		kind := kindOf(m.Ref)
+		wide := len(namespaces[kind]) > manyNamespaces
+		if wide {
+			_, err := h.writer.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
+			wide = err == nil
 		}
-		_, err := h.writer.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
-		if len(namespaces) > manyNamespaces && err == nil {
+		if wide {
 			all, err := h.add(ctx, places, kind, a)
 			if err != nil {
 				return err
@@ -197,17 +200,12 @@ func (h *hookSets) widen(ctx context.Context, places map[effect.Ref]standing, a 
 				continue
 			}
 		}
-		for _, ref := range added[kind] {
-			if _, is := placeIn(places, ref); is {
-				continue
-			}
-			listed, err := h.add(ctx, places, namespaceOf(ref), a)
-			if err != nil {
-				return err
-			}
-			if !listed { // its write meets the reason
-				places[ref] = placeKnown
-			}
+		listed, err := h.add(ctx, places, namespaceOf(m.Ref), a)
+		if err != nil {
+			return err
+		}
+		if !listed { // its write meets the reason
+			places[m.Ref] = placeKnown
 		}
 	}
 	return nil
@@ -255,10 +253,7 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 	}
 	namespaces := map[effect.Ref]map[effect.Ref]bool{} // by place
 	h.writer.mu.Lock()
-	for _, s := range h.writer.sets {
-		if s.manager != h.manager {
-			continue
-		}
+	for _, s := range h.sets {
 		goes = goes || len(s.members) > 0 && !s.keeps
 		for _, m := range s.members {
 			if p, is := placeIn(h.places, m.Ref); is {

@@ -29,34 +29,28 @@ type reading struct {
 // placesOf are the places in which objects, sorted, are read: one list of a kind, if it is of one namespace
 // or spares many requests; where it was refused, one per namespace, and at last one per object.
 func (w *Writer) placesOf(refs []effect.Ref) (out []reading) {
-	for len(refs) > 0 {
-		kind, rest := cutWhere(refs, kindOf)
-		refs = rest
-		first, others := cutWhere(kind, namespaceOf)
-		if len(others) > 0 && len(kind) > defaultSideBySide && w.mayRead(kindOf(kind[0])) {
-			out = append(out, reading{kindOf(kind[0]), kind})
-			continue
+	in := map[effect.Ref]int{}
+	for _, ref := range refs {
+		in[kindOf(ref)]++
+		if ref.Namespace != "" {
+			in[namespaceOf(ref)]++
 		}
-		for ; len(first) > 0; first, others = cutWhere(others, namespaceOf) {
-			if len(first) > 1 && w.mayRead(namespaceOf(first[0])) {
-				out = append(out, reading{namespaceOf(first[0]), first})
-				continue
-			}
-			for _, ref := range first {
-				out = append(out, reading{Ref: ref})
-			}
+	}
+	for _, ref := range refs {
+		p := ref
+		switch kind, namespace := kindOf(ref), namespaceOf(ref); {
+		case in[kind] > max(in[namespace], defaultSideBySide) && w.mayRead(kind):
+			p = kind
+		case in[namespace] > 1 && w.mayRead(namespace):
+			p = namespace
+		}
+		if last := len(out) - 1; last >= 0 && out[last].Ref == p {
+			out[last].refs = append(out[last].refs, ref)
+		} else {
+			out = append(out, reading{p, []effect.Ref{ref}})
 		}
 	}
 	return out
-}
-
-// cutWhere cuts off the first objects, which are in one place.
-func cutWhere(refs []effect.Ref, place func(effect.Ref) effect.Ref) (first, rest []effect.Ref) {
-	n := 0
-	for n < len(refs) && place(refs[n]) == place(refs[0]) {
-		n++
-	}
-	return refs[:n], refs[n:]
 }
 
 // listAgain is how long a place that was refused is not asked for: rights may come at any time.

@@ -48,7 +48,8 @@ func (w *Writer) readRecords(ctx context.Context) error {
 // recorded is what a record says of the sets of a hook.
 func (w *Writer) recorded(manager string, obj map[string]any) *hookSets {
 	_, keeps := effect.At[map[string]any](obj, "metadata", "annotations")[keepAnnotation]
-	h := &hookSets{writer: w, manager: manager, places: map[effect.Ref]standing{}, goes: !keeps, certain: true, untidy: true}
+	h := w.newHook(manager)
+	h.goes, h.untidy = !keeps, true
 	var places []effect.Ref
 	text, err := base64.StdEncoding.DecodeString(effect.At[string](obj, "data", placesKey))
 	if err == nil {
@@ -63,6 +64,11 @@ func (w *Writer) recorded(manager string, obj map[string]any) *hookSets {
 	return h
 }
 
+// newHook is a hook of which nothing is recorded.
+func (w *Writer) newHook(manager string) *hookSets {
+	return &hookSets{writer: w, manager: manager, sets: map[string]*set{}, places: map[effect.Ref]standing{}, certain: true}
+}
+
 // setsOf returns what is known of the sets of a hook; release must be called. A hook of which
 // nothing is recorded is not kept in memory.
 func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, release func(), err error) {
@@ -73,14 +79,14 @@ func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, relea
 	defer w.mu.Unlock()
 	h = w.hooks[manager]
 	if h == nil {
-		h = &hookSets{writer: w, manager: manager, places: map[effect.Ref]standing{}, certain: true}
+		h = w.newHook(manager)
 		w.hooks[manager] = h
 	}
 	h.users++
 	return h, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if h.users--; h.users == 0 && len(h.places) == 0 && h.certain && h.broken == nil {
+		if h.users--; h.users == 0 && len(h.sets)+len(h.places) == 0 && h.certain && h.broken == nil {
 			delete(w.hooks, manager)
 		}
 	}, nil

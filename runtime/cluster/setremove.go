@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,13 +27,17 @@ func (w *Writer) SetMark() uint64 {
 func (w *Writer) DropSets(manager string, gone func(key string) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, s := range w.sets {
-		key, _, each := strings.Cut(s.name, " ")
-		if s.manager != manager || !s.owned || !each || !gone(key) {
+	h := w.hooks[manager]
+	if h == nil {
+		return
+	}
+	for name, s := range h.sets {
+		key, _, each := strings.Cut(name, " ")
+		if !s.owned || !each || !gone(key) {
 			continue
 		}
 		if s.dropped = s.at; s.users == 0 {
-			delete(w.sets, id)
+			delete(h.sets, name)
 		}
 	}
 }
@@ -60,33 +65,37 @@ func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) er
 	if err != nil {
 		return err
 	}
+	w.mu.Lock()
+	names := slices.Sorted(maps.Keys(h.sets))
+	w.mu.Unlock()
 	var errs []error
-	for _, id := range w.idsOf(manager) {
-		if name, err := w.removeSet(ctx, manager, id, mark); err != nil {
+	for _, name := range names {
+		if err := h.remove(ctx, name, mark); err != nil {
 			errs = append(errs, fmt.Errorf("set %q: %w", name, err))
 		}
 	}
 	return errors.Join(append(errs, h.tidy(ctx, true))...)
 }
 
-// removeSet deletes one set.
-func (w *Writer) removeSet(ctx context.Context, manager, id string, mark uint64) (name string, err error) {
-	s, unlock := w.lockSet(id)
+// remove deletes one set.
+func (h *hookSets) remove(ctx context.Context, name string, mark uint64) error {
+	w := h.writer
+	s, unlock := h.lock(name)
 	defer unlock()
 	w.mu.Lock()
-	name, keeps, later := s.name, s.keeps, s.at > mark
+	stays := s.keeps || s.at > mark
 	members := slices.Clone(s.members)
 	w.mu.Unlock()
-	if later || keeps {
-		return name, nil
+	if stays {
+		return nil
 	}
-	a := &applying{writer: w, marks: w.marksOf(manager, name, false), seen: map[effect.Ref]sight{}}
+	a := &applying{writer: w, marks: w.marksOf(h.manager, name, false), seen: map[effect.Ref]sight{}}
 	if err := a.look(ctx, members); err != nil {
-		return name, err
+		return err
 	}
 	if err := w.prune(ctx, a.marks, members, a.seen, nil); err != nil {
-		return name, err
+		return err
 	}
 	w.remember(s, nil)
-	return name, nil
+	return nil
 }

@@ -51,8 +51,7 @@ type Writer struct {
 
 	reading sync.Mutex // held while the records are read
 
-	mu   sync.Mutex
-	sets map[string]*set // by id
+	mu sync.Mutex
 	// hooks are by their field managers, nil until the records were read.
 	hooks map[string]*hookSets
 	// refused are the places that this process may not read, and when it was told so last.
@@ -85,7 +84,7 @@ func NewWriter(o WriterOptions) *Writer {
 func (w *Writer) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sets, w.hooks, w.refused = map[string]*set{}, nil, map[effect.Ref]time.Time{}
+	w.hooks, w.refused = nil, map[effect.Ref]time.Time{}
 }
 
 // Write carries out one write of a hook whose field manager is manager. Errors are
@@ -131,4 +130,14 @@ func (w *Writer) Write(ctx context.Context, manager string, wr effect.Write) err
 		w.o.Observe(wr.Ref, obj, wr.Cause, asked)
 	}
 	return nil
+}
+
+// observed carries out one write of one object, and has observed what is there now.
+func (w *Writer) observed(ctx context.Context, manager string, wr effect.Write, cause *effect.Cause) (map[string]any, error) {
+	asked := time.Now()
+	obj, err := w.o.Client.Write(ctx, manager, wr)
+	if err == nil {
+		w.o.Observe(wr.Ref, obj, cause, asked)
+	}
+	return obj, err
 }

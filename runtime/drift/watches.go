@@ -30,9 +30,8 @@ type kindKey struct{ apiVersion, kind string }
 // kind is one that some release has objects of, and its watch.
 type kind struct {
 	kindKey
-	objects  map[place]*object
-	releases map[*tracked]bool // that have objects of the kind
-	uses     map[string]int    // how many releases have some in each namespace; "" for kinds that are in none
+	objects map[place]*object
+	uses    map[string]map[*tracked]bool // the releases that have some in each namespace; "" for kinds that are in none
 
 	id     string // of the watch; "" without one
 	before string // an earlier watch, of fewer namespaces, that goes on until the other one is synced
@@ -46,31 +45,22 @@ type kind struct {
 
 // use notes in which scopes a release has objects, in the place of those before.
 func (t *Tracker) use(r *tracked, scopes []release.Scope) {
-	before := r.scopes
+	touched := r.scopes
 	r.scopes = map[scope]bool{}
-	for _, s := range scopes {
-		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
-		if !r.scopes[at] {
-			r.scopes[at] = true
-			at.kind.uses[at.namespace]++
-		}
-	}
-	for at := range before {
-		delete(at.kind.releases, r)
-	}
-	for at := range r.scopes {
-		at.kind.releases[r] = true
-	}
-	for at := range before {
-		if at.kind.uses[at.namespace]--; at.kind.uses[at.namespace] == 0 {
+	for at := range touched {
+		if delete(at.kind.uses[at.namespace], r); len(at.kind.uses[at.namespace]) == 0 {
 			delete(at.kind.uses, at.namespace)
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		t.watch(at.kind)
+	for _, s := range scopes {
+		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
+		if at.kind.uses[at.namespace] == nil {
+			at.kind.uses[at.namespace] = map[*tracked]bool{}
+		}
+		at.kind.uses[at.namespace][r], r.scopes[at], touched[at] = true, true, true
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(before), compareScopes) {
-		t.watch(at.kind)
+	for _, k := range kindsOf(touched) {
+		t.watch(k)
 	}
 }
 
@@ -78,7 +68,7 @@ func (t *Tracker) kind(apiVersion, name string) *kind {
 	key := kindKey{apiVersion, name}
 	k := t.kinds[key]
 	if k == nil {
-		k = &kind{kindKey: key, objects: map[place]*object{}, releases: map[*tracked]bool{}, uses: map[string]int{}}
+		k = &kind{kindKey: key, objects: map[place]*object{}, uses: map[string]map[*tracked]bool{}}
 		t.kinds[key] = k
 	}
 	return k
@@ -147,12 +137,8 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 	t.ignored.Store(r.at, ignore)
 	t.filters++
 	r.exact = false
-	of := map[*kind]bool{}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		if !of[at.kind] {
-			of[at.kind] = true
-			t.begin(at.kind)
-		}
+	for _, k := range kindsOf(r.scopes) {
+		t.begin(k)
 	}
 }
 
@@ -265,7 +251,9 @@ func (t *Tracker) Failed(id string, err error) {
 	}
 	k.failed = err
 	t.learnAll(k)
-	for r := range k.releases {
-		t.tell(r)
+	for _, releases := range k.uses {
+		for r := range releases {
+			t.tell(r)
+		}
 	}
 }

@@ -64,7 +64,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		d.contests[c.ID] = c
 	}
 	for live := range r.Family.Children {
-		if _, of := reconcile.ParentOf(live); of == uid && controllerOf(live) == r.Family.Controller && d.hears(live) {
+		if _, of := reconcile.ParentOf(live); of == uid && reconcile.ControllerOf(live) == r.Family.Controller && d.hears(live) {
 			d.live[reconcile.ChildOf(live).ID] = live
 			if isSecret(text(live, "apiVersion"), text(live, "kind")) {
 				s.saw(func(m *object.Mask) { m.Object(live) })

@@ -48,12 +48,6 @@ func (d *decision) hears(live map[string]any) bool {
 	return named == d.r.Key || reconcile.ChildOf(live).Foreign == "" && d.r.Family.Writer(live).Ours
 }
 
-// controllerOf is the controller whose child an object says that it is.
-func controllerOf(live map[string]any) string {
-	labels := effect.At[map[string]any](live, "metadata", "labels")
-	return text(labels, reconcile.ControllerLabel)
-}
-
 // children are those that there are.
 func (d *decision) children() []reconcile.Child {
 	var out []reconcile.Child

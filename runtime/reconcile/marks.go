@@ -106,6 +106,11 @@ func ParentOf(obj map[string]any) (key, uid string) {
 	return key, uid
 }
 
+// ControllerOf returns [Parent].Controller of the parent that an object says it has, "" for none.
+func ControllerOf(obj map[string]any) string {
+	return effect.At[string](obj, "metadata", "labels", ControllerLabel)
+}
+
 // ChildOf reads an object as it is: plain JSON data, in which a field that is not there, or of another
 // type, counts as empty. An object without the marks of [Mark] is Foreign, and so is the copy of one.
 func ChildOf(obj map[string]any) Child {
@@ -139,9 +144,8 @@ func Keeper(obj map[string]any, parent Parent) string {
 		}
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
 	key, of := ParentOf(obj)
-	left := text(annotations, RetainAnnotation) == "true" && key == parent.Key && text(labels, ControllerLabel) == parent.Controller
+	left := text(annotations, RetainAnnotation) == "true" && key == parent.Key && ControllerOf(obj) == parent.Controller
 	switch {
 	case of != "" && of != parent.UID && !left:
 		return "it is a child of " + key
