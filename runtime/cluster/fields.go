@@ -62,10 +62,7 @@ func FieldsWritten(live map[string]any, manager, mark string) bool {
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want
 // with another value. Manager is that of the mark's parent.
 func Rival(want, live map[string]any, manager, mark, subresource string) (out hook.Rival) {
-	var own []string
-	if a := apply.FieldsOf(live, manager, subresource); a != nil {
-		own = clashing(want, live, a.Set)
-	}
+	own := clashing(want, live, apply.FieldsOf(live, manager, subresource))
 	parents := []string{manager}
 	writers := writersOf(live)
 	for _, held := range reconcile.HeldIn(live) {
@@ -78,7 +75,7 @@ func Rival(want, live map[string]any, manager, mark, subresource string) (out ho
 				continue
 			}
 			parents = append(parents, by)
-			for _, field := range clashing(want, live, a.Set) {
+			for _, field := range clashing(want, live, a) {
 				yields := mark < held.Name && slices.Contains(own, field)
 				if out.Parent == "" || !yields {
 					out = hook.Rival{Parent: held.Key, Field: field, Yields: yields}
@@ -116,7 +113,7 @@ func othersClash(want, live map[string]any, but []string) bool {
 	for entry := range apply.Entries(live) {
 		by, _ := entry["manager"].(string)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		if !slices.Contains(but, by) && len(fields) > 0 && len(clashing(want, live, fields)) > 0 {
+		if !slices.Contains(but, by) && len(fields) > 0 && len(clashing(want, live, &apply.Fields{Set: fields})) > 0 {
 			return true
 		}
 	}
@@ -124,8 +121,11 @@ func othersClash(want, live map[string]any, but []string) bool {
 }
 
 // clashing are the paths of [clashes].
-func clashing(want, live, owned map[string]any) (out []string) {
-	clashes("", want, live, owned, func(path string, _, _ any) { out = append(out, "."+path) })
+func clashing(want, live map[string]any, owned *apply.Fields) (out []string) {
+	if owned == nil {
+		return nil
+	}
+	clashes("", want, live, owned.Set, func(path string, _, _ any) { out = append(out, "."+path) })
 	return out
 }
 

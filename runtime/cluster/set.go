@@ -103,7 +103,7 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 		listed[m.Ref.AnyVersion()] = true
 	}
 	gone := slices.DeleteFunc(membersOf(a.known), func(m member) bool { return listed[m.AnyVersion()] })
-	if err := w.prune(ctx, a.marks, gone, a.seen, wr.Cause); err != nil {
+	if err := a.prune(ctx, gone); err != nil {
 		failed = append(failed, fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name))
 	}
 	if len(failed) > 0 {

@@ -79,12 +79,14 @@ func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, 
 	a.seen[ref] = s
 }
 
-// look reads what is there of members that are known: many of one kind with one list. Those that may not be read, or are
-// not served, are missing: their write meets the reason.
-func (a *applying) look(ctx context.Context, known []member) error {
-	w, unread := a.writer, make([]effect.Ref, len(known))
-	for i, m := range known {
-		unread[i] = m.Ref
+// look reads what is there of members that are known and not seen: many of one kind with one list. Those that may not be
+// read, or are not served, are missing: their write meets the reason.
+func (a *applying) look(ctx context.Context) error {
+	w, unread := a.writer, []effect.Ref{}
+	for _, m := range membersOf(a.known) {
+		if _, seen := a.seen[m.Ref]; !seen {
+			unread = append(unread, m.Ref)
+		}
 	}
 	for len(unread) > 0 {
 		places := w.placesOf(unread)
@@ -116,8 +118,7 @@ func (a *applying) look(ctx context.Context, known []member) error {
 // that are now. One that is refused holds up no other.
 func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refused, err error) {
 	w, members := a.writer, a.members
-	unseen := slices.DeleteFunc(membersOf(a.known), func(m member) bool { _, is := a.seen[m.Ref]; return is })
-	if err := a.look(ctx, unseen); err != nil {
+	if err := a.look(ctx); err != nil {
 		return nil, nil, err
 	}
 	uids := make([]string, len(members))
@@ -193,19 +194,20 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 
 // prune deletes former members: kinds in the order of an uninstall, of one kind the newest
 // first. One that is refused holds up no other.
-func (w *Writer) prune(ctx context.Context, marks setMarks, gone []member, seen map[effect.Ref]sight, cause *effect.Cause) error {
-	slices.SortFunc(gone, func(a, b member) int {
-		return cmp.Or(cmp.Compare(seen[b.Ref].created(), seen[a.Ref].created()), b.Compare(a.Ref))
+func (a *applying) prune(ctx context.Context, gone []member) error {
+	slices.SortFunc(gone, func(x, y member) int {
+		return cmp.Or(cmp.Compare(a.seen[y.Ref].created(), a.seen[x.Ref].created()), y.Compare(x.Ref))
 	})
-	refused, err := w.order(ctx, true).Each(len(gone), func(i int) string { return gone[i].Kind }, func(i int) error {
-		return w.pruneOne(ctx, marks, gone[i], seen[gone[i].Ref], cause)
+	refused, err := a.writer.order(ctx, true).Each(len(gone), func(i int) string { return gone[i].Kind }, func(i int) error {
+		return a.pruneOne(ctx, gone[i])
 	})
 	return cmp.Or(err, apply.Joined(refused))
 }
 
 // pruneOne deletes a former member. One that somebody else has put in its place stays, and so
 // does a copy.
-func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight, cause *effect.Cause) error {
+func (a *applying) pruneOne(ctx context.Context, m member) error {
+	s := a.seen[m.Ref]
 	seen, known := s.live, m.UID != "" && uidOf(s.live) == m.UID
 	switch {
 	case seen == nil && s.certain, seen != nil && !s.made && !known:
@@ -214,8 +216,8 @@ func (w *Writer) pruneOne(ctx context.Context, marks setMarks, m member, s sight
 		seen = map[string]any{"metadata": map[string]any{"uid": m.UID}}
 	}
 	// One that was not seen may have lost its label.
-	err := w.remove(ctx, marks.manager, m.Ref, seen, cause, func(live map[string]any) bool {
-		return m.UID != "" && uidOf(live) == m.UID || marks.made(live)
+	err := a.writer.remove(ctx, a.marks.manager, m.Ref, seen, a.write.Cause, func(live map[string]any) bool {
+		return m.UID != "" && uidOf(live) == m.UID || a.marks.made(live)
 	})
 	if seen == nil && errors.Is(err, ErrNotServed) {
 		return nil // its objects have gone with the kind

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -146,11 +147,8 @@ func (w *Writer) SetManagers(ctx context.Context) ([]string, error) {
 	if err := w.readRecords(ctx); err != nil {
 		return nil, err
 	}
-	var hooks []*hookSets
 	w.mu.Lock()
-	for _, h := range w.hooks {
-		hooks = append(hooks, h)
-	}
+	hooks := slices.Collect(maps.Values(w.hooks))
 	w.mu.Unlock()
 	var out []string
 	for _, h := range hooks {

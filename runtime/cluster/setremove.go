@@ -84,16 +84,16 @@ func (h *hookSets) remove(ctx context.Context, name string, mark uint64) error {
 	defer unlock()
 	w.mu.Lock()
 	stays := s.keeps || s.at > mark
-	members := slices.Clone(s.members)
 	w.mu.Unlock()
 	if stays {
 		return nil
 	}
-	a := &applying{writer: w, marks: w.marksOf(h.manager, name, false), seen: map[effect.Ref]sight{}}
-	if err := a.look(ctx, members); err != nil {
+	a := w.applying(ctx, h.manager, effect.Write{Set: &effect.Set{Name: name}})
+	a.known = w.knownOf(s)
+	if err := a.look(ctx); err != nil {
 		return err
 	}
-	if err := w.prune(ctx, a.marks, members, a.seen, nil); err != nil {
+	if err := a.prune(ctx, membersOf(a.known)); err != nil {
 		return err
 	}
 	w.remember(s, nil)
