@@ -20,6 +20,7 @@ type applying struct {
 	members []effect.Write
 	asked   map[effect.Ref]effect.Write // the members
 	known   map[effect.Ref]string       // the uids of what the set may have made
+	owner   map[string]any              // the entry of ownerReferences that all get; nil: none
 
 	mu   sync.Mutex // lists are read side by side
 	seen map[effect.Ref]sight
@@ -136,18 +137,11 @@ func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refuse
 }
 
 // findOwner looks for the owner once, for all members.
-func (a *applying) findOwner(ctx context.Context) error {
-	owner := a.write.Owner
-	if owner == nil || len(a.members) == 0 {
-		return nil
+func (a *applying) findOwner(ctx context.Context) (err error) {
+	if a.write.Owner != nil && len(a.members) > 0 {
+		a.owner, err = a.writer.o.Client.ownerReference(ctx, effect.Write{Ref: a.members[0].Ref, Owner: a.write.Owner})
 	}
-	entry, err := a.writer.o.Client.ownerReference(ctx, effect.Write{Ref: a.members[0].Ref, Owner: owner})
-	if err != nil {
-		return err
-	}
-	uid, _ := entry["uid"].(string)
-	a.write.Owner = &effect.Owner{Ref: owner.Ref, UID: uid}
-	return nil
+	return err
 }
 
 // same says whether an apply of m would leave live as it is.
@@ -161,13 +155,13 @@ func (a *applying) same(ctx context.Context, m effect.Write, live map[string]any
 }
 
 func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) {
-	m.Owner, m.Cause = a.write.Owner, a.write.Cause
+	m.Owner, m.Cause = nil, a.write.Cause
 	m.Object = a.marks.on(m.Object)
 	p, err := a.writer.o.Client.begin(ctx, a.marks.manager, m)
 	if err != nil {
 		return nil, err
 	}
-	p.sign = a.marks.sign(m.Ref)
+	p.owner, p.sign = a.owner, a.marks.sign(m.Ref)
 	p.ours = func(live map[string]any) error {
 		if a.marks.claims(m.Ref, live, a.known[m.Ref]) {
 			return nil

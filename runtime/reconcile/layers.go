@@ -3,7 +3,6 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +19,10 @@ func Layers(parts []Part) ([]int, error) {
 	if len(parts) > MaxParts {
 		return nil, fmt.Errorf("%d parts are more than the %d that one parent may have", len(parts), MaxParts)
 	}
-	l := layering{parts: parts, byName: make(map[string]int, len(parts)), layers: slices.Repeat([]int{-1}, len(parts))}
+	l := layering{
+		parts: parts, byName: make(map[string]int, len(parts)), layers: slices.Repeat([]int{-1}, len(parts)),
+		rollouts: make([][]string, len(parts)),
+	}
 	if err := l.names(); err != nil {
 		return nil, err
 	}
@@ -29,7 +31,7 @@ func Layers(parts []Part) ([]int, error) {
 			return nil, err
 		}
 	}
-	return l.layers, l.rollouts()
+	return l.layers, nil
 }
 
 // byLayer are the places of parts, by layer and then as they are listed.
@@ -42,35 +44,13 @@ func byLayer(layers []int) []int {
 	return order
 }
 
-// rollouts makes sure that no part of a rollout comes after another one of it, perhaps by way of others:
-// that one may wait until this one is ready.
-func (l *layering) rollouts() error {
-	behind := make([]map[string]bool, len(l.parts)) // the rollouts before each part
-	for _, i := range byLayer(l.layers) {
-		p := &l.parts[i]
-		for _, name := range p.After {
-			before := l.byName[name]
-			for _, rollout := range append(slices.Collect(maps.Keys(behind[before])), l.parts[before].Rolling) {
-				switch {
-				case rollout == "":
-				case rollout == p.Rolling:
-					return fmt.Errorf("part %q comes after %q, and both are of one rolling(…), which has an order already: leave after out", p.Name, name)
-				case behind[i] == nil:
-					behind[i] = map[string]bool{rollout: true}
-				default:
-					behind[i][rollout] = true
-				}
-			}
-		}
-	}
-	return nil
-}
-
 type layering struct {
 	parts  []Part
 	byName map[string]int
 	layers []int    // -1: not known yet
 	path   []string // the parts that are under way
+	// rollouts are those of each part and of all before it.
+	rollouts [][]string
 }
 
 // names makes sure that each part has its own name, and its own object.
@@ -93,8 +73,9 @@ func (l *layering) names() error {
 	return nil
 }
 
-// visit finds the layer of a part, and of those that it comes after. Parts are few enough for it to
-// call itself.
+// visit finds the layer of a part, and of those that it comes after. A part of a rollout must not come after another
+// one of it, perhaps by way of others: that one may wait until this one is ready. Parts are few enough for it to call
+// itself.
 func (l *layering) visit(i int) error {
 	p, layer := &l.parts[i], 0
 	if l.layers[i] >= 0 {
@@ -113,6 +94,17 @@ func (l *layering) visit(i int) error {
 			return err
 		}
 		layer = max(layer, l.layers[before]+1)
+		for _, rollout := range l.rollouts[before] {
+			if rollout == p.Rolling {
+				return fmt.Errorf("part %q comes after %q, and both are of one rolling(…), which has an order already: leave after out", p.Name, name)
+			}
+			if !slices.Contains(l.rollouts[i], rollout) {
+				l.rollouts[i] = append(l.rollouts[i], rollout)
+			}
+		}
+	}
+	if p.Rolling != "" {
+		l.rollouts[i] = append(l.rollouts[i], p.Rolling)
 	}
 	l.path, l.layers[i] = l.path[:len(l.path)-1], layer
 	return nil
