@@ -42,36 +42,25 @@ func narrower(at string, before, after *schema) string {
 		}
 		return at + "." + name
 	}
-	others, stay := beside(before), beside(after)
-	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
-		old := before.Properties[name]
-		next, has := after.Properties[name]
+	look := func(name string, old, next *schema) string {
 		switch {
-		case !has && stay == nil:
+		case old == nil: // no object has it
+			return ""
+		case next == nil:
 			return below(name)
-		case !has:
-			next = *stay
 		}
-		if found := narrower(below(name), &old, &next); found != "" {
+		return narrower(below(name), old, next)
+	}
+	named := map[string]schema{}
+	maps.Copy(named, before.Properties)
+	maps.Copy(named, after.Properties)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if found := look(name, fieldOf(before, name), fieldOf(after, name)); found != "" {
 			return found
 		}
 	}
-	if others != nil {
-		for _, name := range slices.Sorted(maps.Keys(after.Properties)) {
-			next := after.Properties[name]
-			if _, had := before.Properties[name]; had {
-				continue
-			}
-			if found := narrower(below(name), others, &next); found != "" {
-				return found
-			}
-		}
-		if stay == nil {
-			return below("*")
-		}
-		if found := narrower(below("*"), others, stay); found != "" {
-			return found
-		}
+	if found := look("*", beside(before), beside(after)); found != "" {
+		return found
 	}
 	if after.Items == nil || after.Items.Schema == nil {
 		return ""
@@ -87,6 +76,14 @@ func narrower(at string, before, after *schema) string {
 func anything() *schema {
 	yes := true
 	return &schema{XPreserveUnknownFields: &yes}
+}
+
+// fieldOf is the schema of a field; nil: it is dropped.
+func fieldOf(s *schema, name string) *schema {
+	if field, named := s.Properties[name]; named {
+		return &field
+	}
+	return beside(s)
 }
 
 // beside is the schema of fields that properties do not name; nil: they are dropped.
