@@ -33,11 +33,11 @@ type kind struct {
 	objects map[place]*object
 	uses    map[string]map[*tracked]bool // the releases that have some in each namespace; "" for kinds that are in none
 
-	id     string // of the watch; "" without one
-	before string // an earlier watch, of fewer namespaces, that goes on until the other one is synced
-	all    bool   // the watch is of all namespaces
-	narrow bool   // that is forbidden
-	covers map[string]bool
+	id     string   // of the watch; "" without one
+	before string   // an earlier watch, of fewer namespaces, that goes on until the other one is synced
+	all    bool     // the watch is of all namespaces
+	narrow bool     // that is forbidden
+	covers []string // the namespaces of which it was begun, in order; "" of a kind that is in none
 	synced bool
 	until  watch.Positions // how far it had come when it was synced last
 	failed error           // why the watch does not work
@@ -80,10 +80,12 @@ func (t *Tracker) watch(k *kind) {
 		t.unwatch(k)
 		return
 	}
-	if k.id != "" && (k.all || k.coversAll()) {
-		return
+	for namespace := range k.uses {
+		if !k.covered(namespace) {
+			t.begin(k)
+			return
+		}
 	}
-	t.begin(k)
 }
 
 // begin begins a watch in the place of the one that there is, if there is one.
@@ -96,11 +98,8 @@ func (t *Tracker) begin(k *kind) {
 	}
 	t.started++
 	k.id, k.synced, k.until, k.failed = fmt.Sprintf("%s%s %s %d", prefix, k.apiVersion, k.kind, t.started), false, nil, nil
-	k.covers = map[string]bool{}
-	for namespace := range k.uses {
-		k.covers[namespace] = true
-	}
-	k.all = k.covers[""] || len(k.covers) > maxNamespaces && !k.narrow
+	k.covers = slices.Sorted(maps.Keys(k.uses))
+	k.all = slices.Contains(k.covers, "") || len(k.covers) > maxNamespaces && !k.narrow
 	spec := watch.Spec{
 		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
@@ -115,7 +114,7 @@ func (t *Tracker) begin(k *kind) {
 		FilterID: fmt.Sprint("drift ", t.filters), // watches of one kind share what it gives
 	}
 	if !k.all {
-		spec.Namespaces = slices.Sorted(maps.Keys(k.covers))
+		spec.Namespaces = k.covers
 	}
 	t.byID[k.id] = k
 	t.o.Start(spec)
@@ -144,16 +143,13 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 
 // shows says that the watch shows what is in a namespace.
 func (k *kind) shows(namespace string) bool {
-	return k.synced && k.failed == nil && (k.all || k.covers[namespace])
+	return k.synced && k.failed == nil && k.covered(namespace)
 }
 
-func (k *kind) coversAll() bool {
-	for namespace := range k.uses {
-		if !k.covers[namespace] {
-			return false
-		}
-	}
-	return true
+// covered says that the watch is of a namespace.
+func (k *kind) covered(namespace string) bool {
+	_, is := slices.BinarySearch(k.covers, namespace)
+	return k.all || is
 }
 
 // unwatch ends the watches of a kind, and forgets what they have shown.
@@ -204,7 +200,7 @@ func (t *Tracker) Synced(id string, entries []watch.Entry, until watch.Positions
 		k.before = ""
 	}
 	for at, o := range k.objects {
-		if !there[at] && (k.all || k.covers[at.namespace]) {
+		if !there[at] && k.covered(at.namespace) {
 			t.lose(o, until.In(at.namespace))
 		}
 	}
@@ -244,7 +240,7 @@ func (t *Tracker) Failed(id string, err error) {
 	if k == nil || id != k.id {
 		return
 	}
-	if apierrors.IsForbidden(err) && k.all && !k.covers[""] {
+	if apierrors.IsForbidden(err) && k.all && !slices.Contains(k.covers, "") {
 		k.narrow = true
 		t.begin(k)
 		return
