@@ -106,7 +106,7 @@ func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target)
 	case before != nil:
 		a.need(of, "get", "patch")
 	case !t.Adopt: // what is taken over may be there
-		a.need(of, "get", "create")
+		a.need(of, "get", "create", "patch") // an apply that makes an object is a patch, too
 	}
 	if of.group != rbacv1.GroupName {
 		return

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,17 +19,18 @@ func TestRightsAreAskedForBeforeARevision(t *testing.T) {
 	const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {n: \"{{ .Values.n }}\"}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n---\n" +
 		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: c, annotations: {helm.sh/hook: test}}\n"
-	const secrets, maps = `{"verbs": ["*"], "apiGroups": [""], "resources": ["secrets"]}`, `{"verbs": ["get", "create"], "apiGroups": [""], "resources": ["configmaps"]}`
+	const secrets, maps = `{"verbs": ["*"], "apiGroups": [""], "resources": ["secrets"]}`, `{"verbs": ["get", "create", "patch"], "apiGroups": [""], "resources": ["configmaps"]}`
 	for name, tt := range map[string]struct {
 		rules, access string // answers to reviews; "": an error
 		lacks         string // at the install
-		upgrade       string // at the upgrade, of what has these rules
+		upgrade       string // at the upgrade
+		left          string // the rules by then; "": the same
 		test          bool
 	}{
 		"all":                      {rules: all, access: `"allowed": false`},
-		"none":                     {access: `"allowed": false`, rules: " ", lacks: "create secrets in namespace apps, update secrets in namespace apps, get configmaps in namespace apps, create configmaps in namespace apps;"},
-		"no upgrade":               {rules: secrets + "," + maps, access: `"allowed": false`, upgrade: "patch configmaps in namespace apps;"},
-		"of one object":            {rules: secrets + "," + maps + `, {"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]}`, access: `"allowed": false`},
+		"none":                     {access: `"allowed": false`, rules: " ", lacks: "create secrets in namespace apps, update secrets in namespace apps, get configmaps in namespace apps, create configmaps in namespace apps, patch configmaps in namespace apps;"},
+		"no upgrade":               {rules: secrets + "," + maps, access: `"allowed": false`, left: secrets + `, {"verbs": ["get", "create"], "apiGroups": [""], "resources": ["configmaps"]}`, upgrade: "patch configmaps in namespace apps;"},
+		"of one object":            {rules: secrets + `, {"verbs": ["get", "create"], "apiGroups": [""], "resources": ["configmaps"]}, {"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a", "b"]}`, access: `"allowed": false`},
 		"of tests that run":        {rules: secrets + "," + maps, access: `"allowed": false`, test: true, lacks: "delete jobs.batch in namespace apps, create jobs.batch in namespace apps, get jobs.batch in namespace apps;"},
 		"reviews are refused":      {},
 		"rules alone are refused":  {access: `"allowed": true`},
@@ -56,6 +58,9 @@ func TestRightsAreAskedForBeforeARevision(t *testing.T) {
 				target := f.target(0, fmt.Sprint(n), "apps")
 				target.Chart.Files[1].Data, target.Test = []byte(template), tt.test
 				f.writes, asked = nil, 0
+				if n > 0 {
+					tt.rules = cmp.Or(tt.left, tt.rules)
+				}
 				_, err := f.Reconcile(t.Context(), target)
 				passing := (*lane.Passing)(nil)
 				if lacks == "" && err != nil || lacks != "" && (err == nil || !strings.Contains(err.Error(), "rights that Starling lacks: "+lacks) || !errors.As(err, &passing) || len(f.writes) > 0) {
