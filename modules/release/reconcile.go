@@ -38,9 +38,15 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	res, err := r.run()
 	res.Duration = time.Since(start)
 	if err != nil && lane.AwaitedBy(err) != lane.AwaitsChange {
+		if r.last.Number == 0 { // it came before the look
+			r.last, _ = m.latest(ctx, t.Ref())
+		}
 		res.Revision = r.last.Number
 	}
-	return res, ofRevision(res, readable(ctx, t, r.rendered, err))
+	if err = readable(ctx, t, r.rendered, err); err != nil && res.Action != "" {
+		err = &inRevision{err}
+	}
+	return res, err
 }
 
 // readable is the error of an operation as callers get it.
@@ -354,9 +360,15 @@ func (r *reconcile) settle() {
 }
 
 // note records the digests of the revision that is there.
-func (r *reconcile) note() (err error) {
-	if err = r.m.note(r.ctx, r.t.Ref(), r.last, r.want); err == nil {
-		r.last, err = r.m.noted(r.ctx, r.t.Ref(), r.last)
+func (r *reconcile) note() error {
+	rec, err := r.m.records.get(r.ctx, r.t.Ref())
+	if err != nil {
+		return err
 	}
+	rec.Digests = &digests{Of: r.last.UID, Inputs: r.want.inputsLabel(), Manifest: r.want.Manifest, Chart: r.want.Chart}
+	if err := r.m.records.set(r.ctx, rec); err != nil {
+		return err
+	}
+	r.last, err = r.m.noted(r.ctx, r.t.Ref(), r.last)
 	return err
 }

@@ -125,16 +125,6 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 	return last, nil
 }
 
-// note records digests of a revision.
-func (m *Manager) note(ctx context.Context, ref Ref, last revision, w want) error {
-	rec, err := m.records.get(ctx, ref)
-	if err != nil {
-		return err
-	}
-	rec.Digests = &digests{Of: last.UID, Inputs: w.inputsLabel(), Manifest: w.Manifest, Chart: w.Chart}
-	return m.records.set(ctx, rec)
-}
-
 func recordKey(ref Ref) string { return ref.Namespace + "." + ref.Name }
 
 // set notes that the release of rec may be installed. It returns when that is written
@@ -150,24 +140,24 @@ func (r *records) set(ctx context.Context, rec record) error {
 
 // get reads the record of ref; without one, nothing is left of the release. The records are read once.
 func (r *records) get(ctx context.Context, ref Ref) (record, error) {
-	rec := record{Ref: ref}
-	r.mu.Lock()
-	known := r.known
-	r.mu.Unlock()
-	if known == nil {
+	if r.shards() == nil {
 		if err := r.join(ctx, "", nil); err != nil {
-			return rec, err
+			return record{Ref: ref}, err
 		}
-		r.mu.Lock()
-		known = r.known
-		r.mu.Unlock()
 	}
-	if text, ok := valueOf(known, recordKey(ref)); ok {
-		if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Ref != ref {
-			return record{Ref: ref}, nil // not a record of ours: written anew
-		}
+	var rec record
+	text, _ := valueOf(r.shards(), recordKey(ref))
+	if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Ref != ref {
+		return record{Ref: ref}, nil // not a record of ours: written anew
 	}
 	return rec, nil
+}
+
+// shards are the records as they stand, as far as is known.
+func (r *records) shards() []shard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known
 }
 
 // remove takes the record of ref away.
@@ -175,10 +165,11 @@ func (r *records) remove(ctx context.Context, ref Ref) error {
 	return r.change(ctx, recordKey(ref), nil)
 }
 
-// change puts one entry into the next write and waits for it.
+// change puts one entry into the next write and waits for it. What is known to be there costs nothing.
 func (r *records) change(ctx context.Context, key string, value *string) error {
 	r.mu.Lock()
-	same := !r.writing && r.next == nil && r.holds(key, value)
+	have, is := valueOf(r.known, key)
+	same := r.known != nil && !r.writing && r.next == nil && is == (value != nil) && (value == nil || have == *value)
 	r.mu.Unlock()
 	if same {
 		return nil
@@ -212,15 +203,6 @@ func (r *records) join(ctx context.Context, key string, value *string) error {
 	}
 }
 
-// holds says that the records are known to have value under key.
-func (r *records) holds(key string, value *string) bool {
-	if r.known == nil {
-		return false
-	}
-	have, ok := valueOf(r.known, key)
-	return ok == (value != nil) && (value == nil || have == *value)
-}
-
 // write carries out batches until there is none.
 func (r *records) write() {
 	r.mu.Lock()
@@ -248,8 +230,8 @@ func (r *records) writeBatch(known []shard, b *batch) ([]shard, error) {
 			return nil, err
 		}
 	}
-	after, refused := r.place(known, b.changes)
-	b.refused = refused
+	var after []shard
+	after, b.refused = r.place(known, b.changes)
 	for i, s := range after {
 		var before map[string]string
 		if i < len(known) {

@@ -36,6 +36,18 @@ func (w *driftWorld) try(chart, fails string) {
 	}
 }
 
+// An error that comes before the release is looked at tells its revision, too.
+func TestARevisionBesideAnEarlyError(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.try(nearMap, "")
+	target := w.target("red")
+	target.Chart = chartOf("web", nearMap)
+	target.Chart.Files[0].Data, target.Chart.Digest = []byte("{"), ""
+	if res, err := w.Reconcile(t.Context(), target); err == nil || res.Revision != 1 {
+		t.Errorf("revision %d, %v", res.Revision, err)
+	}
+}
+
 // The try of an install that has failed takes over nothing that others have made since, and an uninstall leaves that.
 func TestATryAgainTakesNothingOver(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
