@@ -7,12 +7,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
@@ -37,13 +40,9 @@ type definer struct {
 // sumText is the digest of a definition as its annotation has it.
 func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
-// definedBy says who else than a module has made a definition; zero: nobody who has it still, or there is none. The
-// annotation tells instances and modules apart, which write under one name. Definitions of versions without
+// definedBy says who else than a module has made a definition; zero: nobody who has it still. The annotation tells instances and modules apart, which write under one name. Definitions of versions without
 // it are those of the first instance that looks.
 func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) definer {
-	if live == nil {
-		return definer{}
-	}
 	mark, sum, _ := strings.Cut(live.Annotations[effect.DefinedByAnnotation], " ")
 	if i := strings.LastIndexByte(mark, '/'); mark != "" && mark[:max(i, 0)] != strings.TrimSuffix(m.instance().Mark(""), "/") {
 		return definer{name: "the starling instance of " + mark, instance: mark, sum: sum}
@@ -102,7 +101,8 @@ func defines(files []chart.File, name string) bool {
 // defined says whether somebody has a definition in crds/: a module, or its chart, that was asked for its definitions
 // since the start, or has them in the tree.
 func (m *Manager) defined(name string) bool {
-	return m.crds.defines(name) || m.o.Folders != nil && slices.ContainsFunc(m.o.Folders(), func(f *tree.Module) bool {
+	known := slices.ContainsFunc(m.crds.all(), func(k knownCRD) bool { return k.name == name })
+	return known || m.o.Folders != nil && slices.ContainsFunc(m.o.Folders(), func(f *tree.Module) bool {
 		files := f.CRDs
 		if f.Chart != nil {
 			files = slices.Concat(files, slices.DeleteFunc(slices.Clone(f.Chart.Files), func(f chart.File) bool {
@@ -189,4 +189,131 @@ func (m *Manager) notReplaced(c *crd, by definer) error {
 		do = "leave out one of the two, or remove that one first"
 	}
 	return fmt.Errorf("CustomResourceDefinition %s is there, differs, and belongs to %s: %s", c.Object.GetName(), by.name, do)
+}
+
+// crdMemory holds the definitions of all who were asked for theirs since the start, so that a steady state writes
+// nothing: whose they are → name → what is there. They are of a module's crds/, or of those of its chart, see ofChart.
+type crdMemory struct {
+	mu    sync.Mutex
+	known map[string]map[string]knownCRD
+	// serving lets one caller at a time wait for new kinds: one look at discovery mostly serves all of them.
+	serving sync.Mutex
+}
+
+// knownCRD is a definition of a file, and what the API server made of it: another uid or generation means that
+// somebody has removed or changed it. The zero value is one that nobody has looked at.
+type knownCRD struct {
+	whose, name string // as they are told by all
+	sum         [sha256.Size]byte
+	uid         types.UID
+	generation  int64
+	// left is the definition where it is left to somebody else, see [Manager.staying], and nil
+	// where it is applied; leftTo is whose is there.
+	left   *crd
+	leftTo string
+}
+
+func (k knownCRD) applied() bool { return k.left == nil && k.sum != [sha256.Size]byte{} }
+
+// begin forgets all. It is asked at the same time: people are shown what was left.
+func (c *crdMemory) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = map[string]map[string]knownCRD{}
+}
+
+// of returns what is known; false: there is no such definition, as far as anybody was asked.
+func (c *crdMemory) of(whose, name string) (knownCRD, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, has := c.known[whose][name]
+	return k, has
+}
+
+// asked says whether somebody was asked since the start.
+func (c *crdMemory) asked(whose string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[whose] != nil
+}
+
+func (c *crdMemory) set(whose, name string, k knownCRD) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[whose] == nil {
+		c.known[whose] = map[string]knownCRD{}
+	}
+	c.known[whose][name] = k
+}
+
+// all are the definitions, in the order of their owners and names.
+func (c *crdMemory) all() (out []knownCRD) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, whose := range slices.Sorted(maps.Keys(c.known)) {
+		for _, name := range slices.Sorted(maps.Keys(c.known[whose])) {
+			k := c.known[whose][name]
+			k.whose, k.name = whose, name
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// heldBy is the first of the other modules whose definition of this name is there, with its digest.
+func (c *crdMemory) heldBy(name, than string) (module, sum string) {
+	for _, k := range c.all() {
+		if k.name == name && k.applied() && moduleOf(k.whose) != than {
+			return moduleOf(k.whose), sumText(k.sum)
+		}
+	}
+	return "", ""
+}
+
+func leftText(name, to string) string {
+	return fmt.Sprintf("CustomResourceDefinition %s is there, differs, and is that of %s, which stays: leave out one of the two", name, to)
+}
+
+// yielded are definitions that were left to somebody who has them no more, the first one of each name.
+func (c *crdMemory) yielded() (out []*crd) {
+	all, held := c.all(), map[string]bool{}
+	for _, k := range all {
+		held[k.name] = held[k.name] || k.applied()
+	}
+	for _, k := range all {
+		if k.left != nil && !held[k.name] {
+			held[k.name] = true
+			out = append(out, k.left)
+		}
+	}
+	return out
+}
+
+// keep notes which definitions somebody has, as soon as that is known, and drops all others.
+func (c *crdMemory) keep(whose string, names map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := map[string]knownCRD{}
+	for name := range names {
+		next[name] = c.known[whose][name]
+	}
+	c.known[whose] = next
+}
+
+// again forgets what is there of all definitions of somebody, and keeps their names: the next look reads them.
+func (c *crdMemory) again(whose string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.known[whose] {
+		c.known[whose][name] = knownCRD{}
+	}
+}
+
+// forget notes that a module has no definitions any more. Nothing is kept of modules that are not there.
+func (c *crdMemory) forget(module string, there func(module string) bool) {
+	c.keep(module, nil)
+	c.keep(ofChart(module), nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.known, func(whose string, names map[string]knownCRD) bool { return len(names) == 0 && !there(moduleOf(whose)) })
 }

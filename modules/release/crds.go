@@ -81,7 +81,14 @@ func (m *Manager) ApplyCRDs(ctx context.Context, ref Ref, o CRDOptions, files []
 }
 
 // Left lists the definitions of a module in whose place others are there and stay, for people.
-func (m *Manager) Left(module string) []string { return m.crds.leftTo(module) }
+func (m *Manager) Left(module string) (out []string) {
+	for _, k := range m.crds.all() {
+		if moduleOf(k.whose) == module && k.left != nil {
+			out = append(out, leftText(k.name, k.leftTo))
+		}
+	}
+	return out
+}
 
 // ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,
 // and applies those of others that were left to it.
@@ -189,7 +196,7 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 	}
 	_, sum, _ := strings.Cut(live.GetAnnotations()[effect.DefinedByAnnotation], " ")
 	if by == (definer{}) && sum != "" && sum != sumText(c.Sum) {
-		if until := m.older(); until != "" {
+		if until := m.o.Older(); until != "" {
 			m.o.Log.Info().Str("module", moduleOf(whose)).Str("crd", name).Msg("a definition of a newer module tree stays as it is until " + until)
 			return nil, nil
 		}

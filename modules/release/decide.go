@@ -233,15 +233,8 @@ func (r *reconcile) older() error {
 	if of == "" || of == r.want.Chart || owner(r.last.Labels, r.want.Instance, r.want.Module) != "" {
 		return nil
 	}
-	if until := r.m.older(); until != "" {
+	if until := r.m.o.Older(); until != "" {
 		return &lane.Awaits{For: lane.AwaitsTree, Err: fmt.Errorf("release %s has the chart of a newer module tree, and stays as it is until %s", r.t.Ref(), until)}
 	}
 	return nil
-}
-
-func (m *Manager) older() (until string) {
-	if m.o.Older != nil {
-		until = m.o.Older()
-	}
-	return until
 }

@@ -39,14 +39,6 @@ func passing(err error) error {
 	return &lane.Passing{Err: err}
 }
 
-// ofRevision marks an error that came with a revision.
-func ofRevision(res Result, err error) error {
-	if err == nil || res.Action == "" {
-		return err
-	}
-	return &inRevision{err}
-}
-
 // inRevision is the error of a revision that was made.
 type inRevision struct{ error }
 

@@ -64,10 +64,6 @@ func (m *Manager) Expect(ctx context.Context, refs []Ref) {
 	defer beside.Wait()
 	beside.Go(func() { _, _ = m.capabilities() })
 	beside.Go(func() { _, _ = m.records.get(ctx, refs[0]) })
-	m.expectRevisions(ctx, refs)
-}
-
-func (m *Manager) expectRevisions(ctx context.Context, refs []Ref) {
 	many := map[string]int{}
 	for _, ref := range refs {
 		many[ref.Namespace]++

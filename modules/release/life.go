@@ -44,10 +44,10 @@ type life struct {
 	since time.Time
 	// seen are the objects of the release as the API server has answered.
 	seen []Object
-
-	mu sync.Mutex
 	// uids are those of the Secrets of revisions that were read and made.
 	uids map[int]string
+
+	mu sync.Mutex
 	// warned holds the API server's warnings that were logged.
 	warned map[string]bool
 }
@@ -190,15 +190,9 @@ func (l *life) before(last revision) (rel, newest *helm.Release, err error) {
 func (l *life) read(number int) (*helm.Release, error) {
 	rel, uid, err := l.m.read(l.ctx, l.ref, number)
 	if err == nil {
-		l.has(number, uid)
+		l.uids[number] = uid
 	}
 	return rel, err
-}
-
-func (l *life) has(number int, uid string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.uids[number] = uid
 }
 
 func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
@@ -289,7 +283,7 @@ func (l *life) record(rel *helm.Release, fresh bool) error {
 		return l.m.store(rel.Namespace).Update(l.ctx, rel)
 	}
 	uid, err := l.m.store(rel.Namespace).Create(l.ctx, rel)
-	l.has(rel.Version, uid)
+	l.uids[rel.Version] = uid
 	return err
 }
 

@@ -130,6 +130,9 @@ func New(o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Older == nil {
+		o.Older = func() string { return "" }
+	}
 	m := &Manager{o: o, asks: make(chan struct{}, 1)}
 
 	config := rest.CopyConfig(o.Config)

@@ -162,11 +162,7 @@ func (r *reconcile) noteObjects(s *life, shown rendering) error {
 	rec.Left = chart.Without(r.t.Namespace, rec.Left, r.m.placed(shown.objects))
 	rec.Objects = r.objects.kept()
 	rec.Unknown = append(chart.UnknownFields(r.t.Input, r.rendered.files, warnings), r.rendered.warnings...)
-	for _, text := range warnings {
-		if strings.Contains(text, changedByPolicy) {
-			rec.Unknown = append(rec.Unknown, text)
-		}
-	}
+	rec.Unknown = append(rec.Unknown, slices.DeleteFunc(warnings, func(text string) bool { return !strings.Contains(text, changedByPolicy) })...)
 	return r.m.records.set(r.ctx, rec)
 }
 

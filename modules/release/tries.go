@@ -76,7 +76,7 @@ func (l *life) tries(p revisionPlan) func() (tries, error) {
 		}
 		for _, r := range all {
 			if r.Status == helm.StatusFailed && r.Number != p.before.Version {
-				rel, err := l.read(r.Number)
+				rel, _, err := l.m.read(l.ctx, l.ref, r.Number)
 				if err != nil {
 					return tries{}, err
 				}

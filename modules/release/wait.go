@@ -107,23 +107,19 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 // wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says
 // which one is not.
 func (l *life) wait(list []stored) error {
-	next := 0
-	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
-		for ; next < len(list); next++ {
-			s := list[next]
-			if s.obj.GroupVersionKind().GroupKind() == jobKind {
-				continue
-			}
-			live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
-			if err != nil {
-				return false, "", fmt.Errorf("%s: %w", s, err)
-			}
-			paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused")
-			if status := kstatus.Of(live.Object); !status.Ready && !(paused && s.key.Kind == "Deployment") {
-				return false, fmt.Sprintf("%s is not ready: %s", s, status.Reason), nil
-			}
+	return l.untilAll(list, func(ctx context.Context, s stored) (why string, err error) {
+		if s.obj.GroupVersionKind().GroupKind() == jobKind {
+			return "", nil
 		}
-		return true, "", nil
+		live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s, err)
+		}
+		paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused")
+		if status := kstatus.Of(live.Object); !status.Ready && !(paused && s.key.Kind == "Deployment") {
+			return fmt.Sprintf("%s is not ready: %s", s, status.Reason), nil
+		}
+		return "", nil
 	})
 }
 
@@ -132,16 +128,25 @@ func (l *life) gone(list []stored) error {
 	if l.m.o.Lifeless || len(list) == 0 {
 		return nil
 	}
+	return l.untilAll(list, func(ctx context.Context, s stored) (why string, err error) {
+		_, err = l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace).Get(ctx, s.key.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return fmt.Sprintf("%s is still there", s), nil
+		case !apierrors.IsNotFound(err):
+			return "", fmt.Errorf("%s: %w", s, err)
+		}
+		return "", nil
+	})
+}
+
+// untilAll waits for one object after the other; one says why an object is waited for, "" once it is not.
+func (l *life) untilAll(list []stored, one func(ctx context.Context, s stored) (why string, err error)) error {
 	next := 0
 	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
 		for ; next < len(list); next++ {
-			s := list[next]
-			_, err := l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace).Get(ctx, s.key.Name, metav1.GetOptions{})
-			if err == nil {
-				return false, fmt.Sprintf("%s is still there", s), nil
-			}
-			if !apierrors.IsNotFound(err) {
-				return false, "", fmt.Errorf("%s: %w", s, err)
+			if why, err := one(ctx, list[next]); why != "" || err != nil {
+				return false, why, err
 			}
 		}
 		return true, "", nil

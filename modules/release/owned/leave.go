@@ -155,11 +155,15 @@ func dropAt(obj map[string]any, at fieldpath.Path) {
 // Unchanged are the fields that controllers have taken over from manifests, and that the manifest which is wanted says
 // as one of these, or no more. A manifest that gives such a field another value means it: nobody else may write the
 // field by now.
-func Unchanged(fields []metav1.ManagedFieldsEntry, want map[string]any, said ...map[string]any) []Path {
-	return slices.DeleteFunc(HandedOver(fields), func(p Path) bool {
-		after := at(want, p)
-		return after != nil && !slices.ContainsFunc(said, func(was map[string]any) bool { return reflect.DeepEqual(at(was, p), after) })
-	})
+func Unchanged(fields []metav1.ManagedFieldsEntry, want map[string]any, said ...map[string]any) (paths []Path) {
+	for _, h := range handovers {
+		after := valueAt(want, h.at)
+		means := after != nil && !slices.ContainsFunc(said, func(was map[string]any) bool { return reflect.DeepEqual(valueAt(was, h.at), after) })
+		if !means && h.by(fields, "") == handedOver {
+			paths = append(paths, pathOf(h.at))
+		}
+	}
+	return paths
 }
 
 // LastWrite is when manager has written an object last.
@@ -170,16 +174,6 @@ func LastWrite(fields []metav1.ManagedFieldsEntry, manager string) (last time.Ti
 		}
 	}
 	return last
-}
-
-// at is the value at a path of fields; nil: there is none.
-func at(obj map[string]any, p Path) any {
-	var v any = obj
-	for _, s := range p {
-		m, _ := v.(map[string]any)
-		v = m[s.Field]
-	}
-	return v
 }
 
 // elements is the list want with what live has at the paths: elements that a path names as a whole are those of live, and

@@ -118,14 +118,7 @@ func Of(fields []metav1.ManagedFieldsEntry, manager string, ignore []Path) (Dige
 }
 
 // HandedOver are the fields of an object that controllers have taken over.
-func HandedOver(fields []metav1.ManagedFieldsEntry) (paths []Path) {
-	for _, h := range handovers {
-		if h.by(fields, "") == handedOver {
-			paths = append(paths, pathOf(h.at))
-		}
-	}
-	return paths
-}
+func HandedOver(fields []metav1.ManagedFieldsEntry) []Path { return Unchanged(fields, nil) }
 
 // Finished says whether a Job has finished. A status without conditions is that of one that has not; a
 // Job that is suspended counts as finished.
