@@ -32,8 +32,8 @@ const mostGiven = 10_000
 const nowhere = "-"
 
 // rights refuses a revision that the API server would refuse, and names all rights that are missing: else each of them
-// would be a revision that fails. It asks for what Helm does with objects that are new or changed since the revision
-// that is deployed, by one review for each namespace, and one for each right that is missing there.
+// would be a revision that fails. It asks for what a revision does with objects that are new or changed since the
+// one that is deployed, by one review for each namespace, and one for each right that is missing there.
 func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	if r.m.o.Lifeless { // a simulated API server knows no rights
 		return nil
@@ -43,12 +43,12 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	var made []stored
 	for _, name := range slices.Sorted(maps.Keys(shown.files)) {
 		objects, unserved, err := r.m.storedObjects(r.t.Ref(), shown.files[name])
-		if err != nil || len(unserved) > 0 { // Helm tells, and makes no revision
+		if err != nil || len(unserved) > 0 { // the plan of the revision has said so
 			return nil
 		}
 		made = append(made, objects...)
 	}
-	asked.need(right{namespace: r.t.Namespace, resource: "secrets"}, "create", "update") // in which Helm keeps revisions
+	asked.need(right{namespace: r.t.Namespace, resource: "secrets"}, "create", "update") // in which revisions are kept
 	for _, o := range made {
 		asked.toMake(o, deployed[o.key.AnyVersion()], r.t)
 	}
@@ -71,7 +71,7 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	return &lane.Passing{Err: fmt.Errorf("forbidden: no revision is made, for it needs rights that Starling lacks: %s; give them to its ServiceAccount%s, and the module goes on (`starling rbac` prints all that the tree needs)", strings.Join(asked.lacks, ", "), who)}
 }
 
-// right is one that Helm needs for an object, or that a role of the chart gives.
+// right is one that a revision needs for an object, or that a role of the chart gives.
 type right struct {
 	namespace, group, resource, name, verb string
 	// object is that for which a right for it alone is enough.
@@ -87,10 +87,10 @@ type rightsOf struct {
 	lacks []string
 }
 
-// atInstall are the hooks that Helm makes as it installs or upgrades.
+// atInstall are the hooks that run as a release is installed or upgraded.
 var atInstall = regexp.MustCompile(`(pre|post)-(install|upgrade)`)
 
-// toMake asks for what Helm needs to bring an object from what is deployed, nil for nothing, to what it is now.
+// toMake asks for what is needed to bring an object from what is deployed, nil for nothing, to what it is now.
 func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target) {
 	of := right{namespace: o.key.Namespace, group: o.mapping.Resource.Group, resource: o.mapping.Resource.Resource, object: o.key.Name}
 	hook, isHook := o.obj.GetAnnotations()["helm.sh/hook"]
