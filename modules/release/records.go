@@ -165,7 +165,7 @@ func (r *records) remove(ctx context.Context, ref Ref) error {
 	return r.change(ctx, recordKey(ref), nil)
 }
 
-// change puts one entry into the next write and waits for it. What is known to be there costs nothing.
+// change puts one entry into the next write and waits for it. A value that is there already costs nothing.
 func (r *records) change(ctx context.Context, key string, value *string) error {
 	r.mu.Lock()
 	have, is := valueOf(r.known, key)

@@ -37,7 +37,7 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 		if who := owner(last.Labels, m.o.Instance, ref.Module); who != "" {
 			return false, errForeign(ref, who)
 		}
-		// What the last revision holds is not left: it goes with that.
+		// Objects of the last revision are not left: they go with that.
 		left, err := m.left(ctx, ref, last)
 		if err != nil {
 			return false, err
