@@ -38,7 +38,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./bench ./modules/release ./runtime/cluster ./runtime/watch
+ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./modules/release ./runtime/cluster ./runtime/watch
 # The race detector sees the packages that start goroutines. Those that import Helm and start none take minutes with it:
 # make race does them, make test does not. Packages that start no goroutine have no races, and their random tests take
 # ten times as long with the detector.
@@ -56,7 +56,7 @@ GIT   = git -c safe.directory='*'
 STAMP = $(shell $(GIT) log -1 --abbrev=12 --format='-X main.date=%cI -X main.commit=%h' 2>/dev/null)$(if $(shell $(GIT) status --porcelain 2>/dev/null),+changed)
 
 .NOTPARALLEL:
-.PHONY: help clients pictures site run smoke test quick format lint lint-devcluster unit examples race race-e2e helm4 nightly random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench build devcluster vscode image image-check vuln clean
+.PHONY: help clients pictures site run smoke test quick format lint lint-devcluster unit examples race race-e2e helm4 nightly random explore e2e faults chaos soak versions hostile fuzz fuzz-short bench bench-check build devcluster vscode image image-check vuln clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-15s %s\n' "$$t" "$$d"; done
@@ -128,7 +128,7 @@ helm4: ## charts rendered with Helm 3 and with Helm 4; the differences that are 
 	go -C tools/helm4 vet ./...
 	go -C tools/helm4 $(TEST) ./...
 
-nightly: lint-devcluster race race-e2e helm4 hostile fuzz faults chaos explore ## all that .ci/run has no time for; takes a night
+nightly: lint-devcluster race race-e2e helm4 hostile bench-check fuzz faults chaos explore ## all that .ci/run has no time for; takes a night
 
 random: build devcluster ## the random tests over SEEDS times their seeds (default 10), the crash tests SEEDS times
 	SEEDS=$(SEEDS) go $(TEST) -timeout=2h ./runtime/engine ./modules/values
@@ -140,7 +140,7 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 # Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
 e2e: build devcluster clients ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 2 -parallel 4 -tags e2e -skip '^TestQuickFar$$' $(ON_CLUSTER)
+	go $(TEST) -p 2 -parallel 4 -tags e2e $(ON_CLUSTER)
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
 	FAULTS=$(FAULTS) go $(TEST) -v -timeout=3h -parallel 2 -tags e2e ./e2e/faults
@@ -171,6 +171,10 @@ versions: build devcluster ## the tests of e2e/ with two versions that lead in t
 
 bench: build devcluster ## speed and memory beside a bare client-go loop
 	@go run ./bench
+
+# It counts requests and compares times, which only a quiet machine can tell.
+bench-check: build devcluster ## each section of make bench once, with small sizes
+	go $(TEST) -p 1 -tags e2e ./bench
 
 build: ## bin/starling
 	@echo "building bin/starling (the first time: minutes, with a line per package that is compiled)"

@@ -129,7 +129,7 @@ func TestChildrenWithDefaultsComeToRest(t *testing.T) {
 ])
 `,
 			"web/hooks/a.star": workloads,
-		})
+		}, renewsSeldom)
 		var writes atomic.Int64
 		f.answered = func(r *http.Request, _ *http.Response) {
 			if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "leases") {

@@ -70,6 +70,7 @@ func TestAProcessWhoseClockIsSet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, timeTree)
+				f.driver.o.Lease = LeaseTimes{Duration: 45 * time.Second, Renew: 30 * time.Second, Retry: 5 * time.Second}
 				var set atomic.Int64
 				read := f.driver.clock.read
 				f.driver.clock.read = func() (time.Time, time.Duration) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -44,6 +45,12 @@ type fixture struct {
 	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
 	objects   bool                                // there are Module objects
 	line      *line                               // to the API server
+	lease     LeaseTimes                          // zero: those of people
+}
+
+// renewsSeldom is for tests that take hours of their clock: most of their work would be renewals of the Lease.
+func renewsSeldom(f *fixture) {
+	f.lease = LeaseTimes{Duration: 15 * time.Minute, Renew: 10 * time.Minute, Retry: time.Minute}
 }
 
 // line is the connection to the API server, which a test may cut.
@@ -133,6 +140,7 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 		Inputs: f.inputs(), ModuleObjects: f.objects,
 		Webhooks: f.listens(),
 		Receive:  f.receive,
+		Lease:    f.lease,
 		StateDir: f.dir, Marks: marks, Metrics: metrics, Log: zerolog.New(zerolog.NewTestWriter(f.T)),
 	})
 	if err != nil {

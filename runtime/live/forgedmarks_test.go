@@ -83,7 +83,7 @@ func TestForgedMarksOfChildren(t *testing.T) {
 			files["web/hooks/a.star"] = strings.Replace(files["web/hooks/a.star"], `owns("v1", "Secret")]`, `owns("v1", "Secret")], adopt = True`, 1)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, files)
+			f := newFixture(t, files, renewsSeldom)
 			f.make("a", "site", map[string]any{"secrets": "a1 gone"})
 			older, newer, early, gone, a1 := secretAt("kube-system", "older"), secretAt("kube-system", "newer"), secretAt("sites", "early"), secretAt("sites", "gone"), secretAt("sites", "a1")
 			f.create(older, known)

@@ -29,7 +29,7 @@ func TestModulesThatAreGoneLeaveNothing(t *testing.T) {
 			"stays/module.star":  "module(enabled = True)\n",
 			"stays/hooks/a.star": "hook(lambda ctx: values.set(\"internal.n\", 1), name = \"a\", on = [startup()])\n",
 		}
-		f := newFixture(t, stays)
+		f := newFixture(t, stays, renewsSeldom)
 		f.driver.o.Log = zerolog.Nop()
 		number := 1
 		f.driver.o.Load = func(ctx context.Context, read *tree.Tree, before *generation.Generation) *generation.Generation {
@@ -112,7 +112,7 @@ hook(gone, name = "gone", on = [before_delete()])
 		}
 		before := map[string]int{}
 		countEntries(reflect.ValueOf(f.driver), "driver", before, map[any]bool{})
-		const rounds, each = 8, 5
+		const rounds, each = 4, 5
 		for n := range rounds {
 			round(n+1, each)
 		}

@@ -65,7 +65,7 @@ func (f *fixture) same(what string, target store.Target, change func()) {
 // Marks that people take off, change or copy have nothing deleted, and no value made anew.
 func TestMarksOfChildrenAreChangedByOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, logins)
+		f := newFixture(t, logins, renewsSeldom)
 		f.make("a", "site", map[string]any{"secrets": "a1"})
 		f.make("b", "site", map[string]any{"secrets": "b1"})
 		f.make("never", "site", map[string]any{"secrets": "n1", "update": "never"})
@@ -114,7 +114,7 @@ func TestMarksOfChildrenAreChangedByOthers(t *testing.T) {
 func TestNothingGoesWhileChildrenAreUnknown(t *testing.T) {
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusForbidden, http.StatusNotFound} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, logins)
+			f := newFixture(t, logins, renewsSeldom)
 			f.make("a", "site", map[string]any{"secrets": "a1", "namespace": "other"})
 			f.start()
 			f.waitReady()
@@ -153,7 +153,7 @@ func TestNothingGoesWhileChildrenAreUnknown(t *testing.T) {
 // one alone, and has a child once it is gone.
 func TestAParentIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, logins)
+		f := newFixture(t, logins, renewsSeldom)
 		f.make("a", "site", map[string]any{"secrets": "a1"})
 		f.start()
 		f.waitReady()
@@ -185,7 +185,7 @@ func TestAParentIsMadeAgain(t *testing.T) {
 // Under another name a controller leaves the children of before alone, and its parents go.
 func TestAControllerIsRenamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, logins)
+		f := newFixture(t, logins, renewsSeldom)
 		f.make("a", "site", map[string]any{"secrets": "a1"})
 		f.start()
 		f.waitReady()
