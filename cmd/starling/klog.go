@@ -11,6 +11,10 @@ import (
 // Its loops say the same every two seconds for as long as something is wrong.
 const repeatAfter = 5 * time.Minute
 
+// isReturned is a line of client-go about an error that its caller gets, too, and tells in other words: an API server
+// that cuts the connection in the middle of an answer.
+const isReturned = "Unexpected error when reading response body"
+
 // onceSink passes a line on unless the same was logged a moment ago.
 type onceSink struct {
 	logr.LogSink
@@ -47,8 +51,12 @@ func onceLogger(l logr.Logger) logr.Logger {
 	return l.WithSink(onceSink{l.GetSink(), &seenLines{at: map[string]time.Time{}}})
 }
 
-// Error logs an error.
+// Error logs an error; one that is returned, too, is for debugging.
 func (s onceSink) Error(err error, msg string, keysAndValues ...any) {
+	if msg == isReturned {
+		s.Info(1, msg, append(keysAndValues, "error", err)...)
+		return
+	}
 	line := msg
 	if err != nil {
 		line += ": " + err.Error()

@@ -24,6 +24,25 @@ func TestClientGoRepeatsItselfOnce(t *testing.T) {
 	}
 }
 
+// An API server that cuts the connection is told once, by the one who has asked it.
+func TestErrorsThatAreReturnedAreForDebugging(t *testing.T) {
+	var out bytes.Buffer
+	log := zerolog.New(&out).Level(zerolog.DebugLevel)
+	quiet := log.Sample(forDebugging{})
+	before := zerolog.GlobalLevel()
+	defer zerolog.SetGlobalLevel(before)
+	for _, c := range []struct {
+		level zerolog.Level
+		lines int
+	}{{zerolog.InfoLevel, 0}, {zerolog.DebugLevel, 1}} {
+		zerolog.SetGlobalLevel(c.level)
+		onceLogger(zerologr.New(&quiet)).Error(errors.New("unexpected EOF"), isReturned)
+		if n := strings.Count(out.String(), "\n"); n != c.lines {
+			t.Errorf("level %s: %d lines, want %d: %s", c.level, n, c.lines, out.String())
+		}
+	}
+}
+
 func TestSeenLinesAreForgotten(t *testing.T) {
 	s := &seenLines{at: map[string]time.Time{}}
 	now := time.Now()

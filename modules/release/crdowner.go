@@ -40,8 +40,9 @@ type definer struct {
 // sumText is the digest of a definition as its annotation has it.
 func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
-// definedBy says who else than a module has made a definition; zero: nobody who has it still. The annotation tells instances and modules apart, which write under one name. Definitions of versions without
-// it are those of the first instance that looks.
+// definedBy says who else than a module has made a definition; zero: nobody who has it still. The annotation tells
+// instances and modules apart, which write under one name. Definitions of versions without it are those of the first
+// instance that looks.
 func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) definer {
 	mark, sum, _ := strings.Cut(live.Annotations[effect.DefinedByAnnotation], " ")
 	if i := strings.LastIndexByte(mark, '/'); mark != "" && mark[:max(i, 0)] != strings.TrimSuffix(m.instance().Mark(""), "/") {
