@@ -60,8 +60,8 @@ var ofWebhooks = regexp.MustCompile(`failed calling (admission )?webhook |failed
 
 var secretKind = regexp.MustCompile(`(?m)^kind:\s*["']?Secret\b`)
 
-// newMask collects the secrets of a target: those that are known, its values that sound
-// like some, what it has looked up, and, when it was rendered, its manifests.
+// newMask collects the secrets of a target: its known secrets, values that sound like one, what it has looked up, and,
+// when it was rendered, its manifests.
 func newMask(t Target, r rendering) *plain.Mask {
 	m := &plain.Mask{}
 	if t.Secrets != nil {

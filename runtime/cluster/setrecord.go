@@ -65,7 +65,7 @@ func (w *Writer) recorded(manager string, obj map[string]any) *hookSets {
 	return h
 }
 
-// newHook is a hook of which nothing is recorded.
+// newHook returns the sets of a hook without a record.
 func (w *Writer) newHook(manager string) *hookSets {
 	return &hookSets{writer: w, manager: manager, sets: map[string]*set{}, places: map[effect.Ref]standing{}, certain: true}
 }

@@ -73,9 +73,9 @@ func (l *layering) names() error {
 	return nil
 }
 
-// visit finds the layer of a part, and of those that it comes after. A part of a rollout must not come after another
-// one of it, perhaps by way of others: that one may wait until this one is ready. Parts are few enough for it to call
-// itself.
+// visit finds the layer of a part, and first the layers of the parts that it comes after. If a part of a rollout comes
+// after another part of that rollout, perhaps by way of others, both would wait for each other: visit refuses it. It
+// calls itself, as parts are few.
 func (l *layering) visit(i int) error {
 	p, layer := &l.parts[i], 0
 	if l.layers[i] >= 0 {

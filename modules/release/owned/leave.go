@@ -229,7 +229,7 @@ func elements(was, want, live []any, paths []Path) []any {
 
 // remains says whether an element of live stays that the manifest does not have, or has no more: one that a path names;
 // one of others with a field that a path names, when the list is empty otherwise, as that would take it away; and one
-// of which the paths name all but its key, as the value of an environment variable.
+// with nothing but its key beside what the paths name, as an environment variable whose value they name.
 func remains(e, was any, ours, empty bool, paths []Path) bool {
 	rest, end := restsOf(paths, e)
 	if !ours {
