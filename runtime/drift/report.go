@@ -3,7 +3,6 @@ package drift
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +17,12 @@ import (
 
 // learnAll looks at the releases that have objects of a kind.
 func (t *Tracker) learnAll(k *kind) {
-	for r := range k.releases {
-		if !r.busy && !r.exact && !r.verify {
-			t.learn(r)
-			t.tell(r)
+	for _, releases := range k.uses {
+		for r := range releases {
+			if !r.busy && !r.exact && !r.verify {
+				t.learn(r)
+				t.tell(r)
+			}
 		}
 	}
 }
@@ -70,21 +71,19 @@ func (t *Tracker) learn(r *tracked) {
 // blind says which objects of a release are not watched, and why; "": all are.
 func (r *tracked) blind() string {
 	var out []string
-	told := map[*kind]bool{}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		if at.kind.failed == nil || told[at.kind] {
+	for _, k := range kindsOf(r.scopes) {
+		if k.failed == nil {
 			continue
 		}
-		told[at.kind] = true
 		n := 0
 		for o := range r.objects {
-			n += one(o.expected && o.kind == at.kind)
+			n += one(o.expected && o.kind == k)
 		}
-		what := fmt.Sprintf("%d of kind %s", n, at.kind.kind)
+		what := fmt.Sprintf("%d of kind %s", n, k.kind)
 		if n == 0 { // nobody has counted them yet
-			what = "those of kind " + at.kind.kind
+			what = "those of kind " + k.kind
 		}
-		out = append(out, what+": "+at.kind.failed.Error())
+		out = append(out, what+": "+k.failed.Error())
 	}
 	return strings.Join(out, "; ")
 }
@@ -94,7 +93,10 @@ func (t *Tracker) Drift(module string) engine.Drift {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := engine.Drift{Module: module}
-	for r := range t.modules[module] {
+	for _, r := range t.releases {
+		if r.module != module {
+			continue
+		}
 		r.due, r.told = false, false
 		if r.busy {
 			continue

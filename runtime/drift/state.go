@@ -2,7 +2,6 @@ package drift
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"unique"
 
@@ -24,7 +23,7 @@ const (
 type name struct{ namespace, name string }
 
 // state is what a watch keeps of one object. It is a Starlark value because watches keep nothing
-// else; no script sees it. Texts that many objects have are there once.
+// else; no script sees it, so it answers as None does. Texts that many objects have are there once.
 type state struct {
 	version uint64              // resourceVersion; 0 when it is no number
 	release unique.Handle[name] // that the object says it belongs to
@@ -33,6 +32,7 @@ type state struct {
 	known   bool // there is an entry of Starling's, of which owned is the digest
 	// deleting: the object goes once its finalizers are gone. finished: it is a Job that has ended.
 	deleting, finished bool
+	starlark.NoneType
 }
 
 // managers are the others that manage fields, newest first.
@@ -46,32 +46,13 @@ const mostBytes = 650
 // Size counts what the tracker keeps, too: whoever may label objects could make very many. See [watch.Sized].
 func (s *state) Size() int64 { return mostBytes }
 
-// String is for people who debug.
-func (s *state) String() string { return fmt.Sprintf("version %d, owned %x", s.version, s.owned) }
-
-// Type is the name of the type.
-func (s *state) Type() string { return "drift.state" }
-
-// Freeze does nothing: a state is never changed.
-func (s *state) Freeze() {}
-
-func (s *state) Truth() starlark.Bool { return true }
-
-// Hash fails: nobody has a state as a key.
-func (s *state) Hash() (uint32, error) { return 0, errors.New("unhashable: drift.state") }
-
-// CompareSameType compares all but the names of releases, which are part of what is owned.
+// CompareSameType compares all of it: an object that is as it was makes no event.
 func (s *state) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool, error) {
-	other := y.(*state)
-	same := s.version == other.version && s.owned == other.owned && s.known == other.known && s.release == other.release &&
-		s.deleting == other.deleting && s.finished == other.finished && s.by == other.by
-	switch op {
-	case syntax.EQL:
-		return same, nil
-	case syntax.NEQ:
-		return !same, nil
+	if op != syntax.EQL && op != syntax.NEQ {
+		return false, errors.New("states have no order")
 	}
-	return false, errors.New("states have no order")
+	other, is := y.(*state)
+	return (is && *s == *other) == (op == syntax.EQL), nil
 }
 
 // read makes the state of an object, whose metadata alone need be there. A field that is not there, or of another type,

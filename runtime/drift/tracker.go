@@ -39,16 +39,17 @@ type Tracker struct {
 	kinds    map[kindKey]*kind
 	byID     map[string]*kind // by the id of a watch
 	releases map[name]*tracked
-	modules  map[string]map[*tracked]bool // releases of each
-	started  int                          // watches
-	filters  int                          // changes of ignored
+	started  int // watches
+	filters  int // changes of ignored
 
 	ignored sync.Map // name of a release → []owned.Ignore; filters read it
 }
 
 // New makes a tracker that knows of no release.
 func New(o Options) *Tracker {
-	return &Tracker{o: o, kinds: map[kindKey]*kind{}, byID: map[string]*kind{}, releases: map[name]*tracked{}, modules: map[string]map[*tracked]bool{}}
+	t := &Tracker{o: o}
+	t.Reset()
+	return t
 }
 
 // tracked is one release.
@@ -75,8 +76,18 @@ type scope struct {
 	namespace string
 }
 
-func compareScopes(a, b scope) int {
-	return cmp.Or(strings.Compare(a.kind.apiVersion, b.kind.apiVersion), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.namespace, b.namespace))
+func sorted(scopes map[scope]bool) []scope {
+	return slices.SortedFunc(maps.Keys(scopes), func(a, b scope) int {
+		return cmp.Or(strings.Compare(a.kind.apiVersion, b.kind.apiVersion), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.namespace, b.namespace))
+	})
+}
+
+// kindsOf are the kinds of scopes, each once, in order.
+func kindsOf(scopes map[scope]bool) (out []*kind) {
+	for _, at := range sorted(scopes) {
+		out = append(out, at.kind)
+	}
+	return slices.Compact(out)
 }
 
 // place names an object of a kind.
@@ -130,21 +141,8 @@ func nameOf(ref release.Ref) name { return name{ref.Namespace, ref.Name} }
 // of notes whose a release is.
 func (t *Tracker) of(ref release.Ref) *tracked {
 	r := t.tracked(nameOf(ref))
-	if r.module != ref.Module {
-		t.disown(r)
-		r.module = ref.Module
-	}
-	if t.modules[r.module] == nil {
-		t.modules[r.module] = map[*tracked]bool{}
-	}
-	t.modules[r.module][r] = true
+	r.module = ref.Module
 	return r
-}
-
-func (t *Tracker) disown(r *tracked) {
-	if delete(t.modules[r.module], r); len(t.modules[r.module]) == 0 {
-		delete(t.modules, r.module)
-	}
 }
 
 // Begin says that a revision of a release is made: what changes until [Tracker.Expect] is no drift. Ignore is left to
@@ -227,7 +225,7 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 			out.Seen = append(out.Seen, o.known())
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
+	for _, at := range sorted(r.scopes) {
 		out.Kinds = append(out.Kinds, release.Scope{APIVersion: at.kind.apiVersion, Kind: at.kind.kind, Namespace: at.namespace})
 	}
 	out.Digest = release.DigestOf(out.Seen, t.ignoredOf(r.at))
@@ -245,7 +243,6 @@ func (t *Tracker) Forget(ref release.Ref) {
 	t.use(r, nil)
 	t.ignored.Delete(r.at)
 	t.tell(r)
-	t.disown(r)
 	delete(t.releases, nameOf(ref))
 }
 
@@ -256,7 +253,7 @@ func (t *Tracker) Reset() {
 	for id := range t.byID {
 		t.o.Stop(id)
 	}
-	t.kinds, t.byID, t.releases, t.modules = map[kindKey]*kind{}, map[string]*kind{}, map[name]*tracked{}, map[string]map[*tracked]bool{}
+	t.kinds, t.byID, t.releases = map[kindKey]*kind{}, map[string]*kind{}, map[name]*tracked{}
 	t.ignored.Clear()
 }
 

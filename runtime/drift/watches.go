@@ -30,15 +30,14 @@ type kindKey struct{ apiVersion, kind string }
 // kind is one that some release has objects of, and its watch.
 type kind struct {
 	kindKey
-	objects  map[place]*object
-	releases map[*tracked]bool // that have objects of the kind
-	uses     map[string]int    // how many releases have some in each namespace; "" for kinds that are in none
+	objects map[place]*object
+	uses    map[string]map[*tracked]bool // the releases that have some in each namespace; "" for kinds that are in none
 
-	id     string // of the watch; "" without one
-	before string // an earlier watch, of fewer namespaces, that goes on until the other one is synced
-	all    bool   // the watch is of all namespaces
-	narrow bool   // that is forbidden
-	covers map[string]bool
+	id     string   // of the watch; "" without one
+	before string   // an earlier watch, of fewer namespaces, that goes on until the other one is synced
+	all    bool     // the watch is of all namespaces
+	narrow bool     // that is forbidden
+	covers []string // the namespaces of which it was begun, in order; "" of a kind that is in none
 	synced bool
 	until  watch.Positions // how far it had come when it was synced last
 	failed error           // why the watch does not work
@@ -46,31 +45,22 @@ type kind struct {
 
 // use notes in which scopes a release has objects, in the place of those before.
 func (t *Tracker) use(r *tracked, scopes []release.Scope) {
-	before := r.scopes
+	touched := r.scopes
 	r.scopes = map[scope]bool{}
-	for _, s := range scopes {
-		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
-		if !r.scopes[at] {
-			r.scopes[at] = true
-			at.kind.uses[at.namespace]++
-		}
-	}
-	for at := range before {
-		delete(at.kind.releases, r)
-	}
-	for at := range r.scopes {
-		at.kind.releases[r] = true
-	}
-	for at := range before {
-		if at.kind.uses[at.namespace]--; at.kind.uses[at.namespace] == 0 {
+	for at := range touched {
+		if delete(at.kind.uses[at.namespace], r); len(at.kind.uses[at.namespace]) == 0 {
 			delete(at.kind.uses, at.namespace)
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		t.watch(at.kind)
+	for _, s := range scopes {
+		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
+		if at.kind.uses[at.namespace] == nil {
+			at.kind.uses[at.namespace] = map[*tracked]bool{}
+		}
+		at.kind.uses[at.namespace][r], r.scopes[at], touched[at] = true, true, true
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(before), compareScopes) {
-		t.watch(at.kind)
+	for _, k := range kindsOf(touched) {
+		t.watch(k)
 	}
 }
 
@@ -78,7 +68,7 @@ func (t *Tracker) kind(apiVersion, name string) *kind {
 	key := kindKey{apiVersion, name}
 	k := t.kinds[key]
 	if k == nil {
-		k = &kind{kindKey: key, objects: map[place]*object{}, releases: map[*tracked]bool{}, uses: map[string]int{}}
+		k = &kind{kindKey: key, objects: map[place]*object{}, uses: map[string]map[*tracked]bool{}}
 		t.kinds[key] = k
 	}
 	return k
@@ -90,10 +80,12 @@ func (t *Tracker) watch(k *kind) {
 		t.unwatch(k)
 		return
 	}
-	if k.id != "" && (k.all || k.coversAll()) {
-		return
+	for namespace := range k.uses {
+		if !k.covered(namespace) {
+			t.begin(k)
+			return
+		}
 	}
-	t.begin(k)
 }
 
 // begin begins a watch in the place of the one that there is, if there is one.
@@ -106,11 +98,8 @@ func (t *Tracker) begin(k *kind) {
 	}
 	t.started++
 	k.id, k.synced, k.until, k.failed = fmt.Sprintf("%s%s %s %d", prefix, k.apiVersion, k.kind, t.started), false, nil, nil
-	k.covers = map[string]bool{}
-	for namespace := range k.uses {
-		k.covers[namespace] = true
-	}
-	k.all = k.covers[""] || len(k.covers) > maxNamespaces && !k.narrow
+	k.covers = slices.Sorted(maps.Keys(k.uses))
+	k.all = slices.Contains(k.covers, "") || len(k.covers) > maxNamespaces && !k.narrow
 	spec := watch.Spec{
 		ID: k.id, APIVersion: k.apiVersion, Kind: k.kind, Labels: effect.ReleasedByLabel + "=" + t.o.Instance, Metadata: true, Lists: true,
 		Filter: func(obj map[string]any) (starlark.Value, bool, error) {
@@ -125,7 +114,7 @@ func (t *Tracker) begin(k *kind) {
 		FilterID: fmt.Sprint("drift ", t.filters), // watches of one kind share what it gives
 	}
 	if !k.all {
-		spec.Namespaces = slices.Sorted(maps.Keys(k.covers))
+		spec.Namespaces = k.covers
 	}
 	t.byID[k.id] = k
 	t.o.Start(spec)
@@ -147,27 +136,20 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 	t.ignored.Store(r.at, ignore)
 	t.filters++
 	r.exact = false
-	of := map[*kind]bool{}
-	for _, at := range slices.SortedFunc(maps.Keys(r.scopes), compareScopes) {
-		if !of[at.kind] {
-			of[at.kind] = true
-			t.begin(at.kind)
-		}
+	for _, k := range kindsOf(r.scopes) {
+		t.begin(k)
 	}
 }
 
 // shows says that the watch shows what is in a namespace.
 func (k *kind) shows(namespace string) bool {
-	return k.synced && k.failed == nil && (k.all || k.covers[namespace])
+	return k.synced && k.failed == nil && k.covered(namespace)
 }
 
-func (k *kind) coversAll() bool {
-	for namespace := range k.uses {
-		if !k.covers[namespace] {
-			return false
-		}
-	}
-	return true
+// covered says that the watch is of a namespace.
+func (k *kind) covered(namespace string) bool {
+	_, is := slices.BinarySearch(k.covers, namespace)
+	return k.all || is
 }
 
 // unwatch ends the watches of a kind, and forgets what they have shown.
@@ -218,7 +200,7 @@ func (t *Tracker) Synced(id string, entries []watch.Entry, until watch.Positions
 		k.before = ""
 	}
 	for at, o := range k.objects {
-		if !there[at] && (k.all || k.covers[at.namespace]) {
+		if !there[at] && k.covered(at.namespace) {
 			t.lose(o, until.In(at.namespace))
 		}
 	}
@@ -258,14 +240,16 @@ func (t *Tracker) Failed(id string, err error) {
 	if k == nil || id != k.id {
 		return
 	}
-	if apierrors.IsForbidden(err) && k.all && !k.covers[""] {
+	if apierrors.IsForbidden(err) && k.all && !slices.Contains(k.covers, "") {
 		k.narrow = true
 		t.begin(k)
 		return
 	}
 	k.failed = err
 	t.learnAll(k)
-	for r := range k.releases {
-		t.tell(r)
+	for _, releases := range k.uses {
+		for r := range releases {
+			t.tell(r)
+		}
 	}
 }
