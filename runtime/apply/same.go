@@ -13,9 +13,10 @@ import (
 
 // Same reports whether an apply of want by manager would leave live as it is: want has just the fields that the
 // manager owns, and live has their values. A change of a field takes it away from its manager, so ownership tells
-// drift, too. The answer is false as well where the API server keeps a value in another form, "1000m" as "1".
+// drift, too. The answer is false as well where the API server keeps a value in another form, "1000m" as "1". An
+// object that is written without apply is as it was left if it has all values.
 func Same(want, live map[string]any, manager string) bool {
-	return SameAs(want, live, FieldsOf(live, manager, ""), Equal)
+	return SameAs(want, live, FieldsOf(live, manager, ""), Equal) || AsNoted(want, live, manager)
 }
 
 // SameAs is Same for the fields of one entry of managedFields, nil for none. Values are compared by equal.

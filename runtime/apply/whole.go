@@ -14,12 +14,13 @@ import (
 // replace writes an object as a whole, and leaves what others have written of its metadata, and its status.
 func (w Writer) replace(ctx context.Context, to dynamic.ResourceInterface, whole, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return w.patch(ctx, to, live, types.MergePatchType, func(live *unstructured.Unstructured) ([]byte, error) {
-		return replacement(whole, live)
+		return Replacement(whole, live)
 	})
 }
 
-// replacement is the merge patch that makes live the whole object, in the state in which it is; nil: it is that.
-func replacement(whole, live *unstructured.Unstructured) ([]byte, error) {
+// Replacement is the merge patch that makes live the whole object, in the state in which it is; nil: it is that. Labels
+// and annotations of others stay, and so does the status.
+func Replacement(whole, live *unstructured.Unstructured) ([]byte, error) {
 	next := Desired(whole)
 	for _, in := range []string{"labels", "annotations"} {
 		theirs, _, _ := unstructured.NestedMap(live.Object, "metadata", in)

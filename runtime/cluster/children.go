@@ -56,6 +56,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if err != nil {
 		return "", err
 	}
+	p.whole = true
 	var found map[string]any
 	seal := w.o.Client.seal
 	if m.Kind == effect.WritePatch { // it asks for the signature of what an earlier version has made
@@ -132,7 +133,7 @@ func (w *Writer) applyClaimed(ctx context.Context, p *pending, cause *effect.Cau
 func (w *Writer) deleteChild(ctx context.Context, manager string, m effect.Write, cause *effect.Cause) error {
 	return w.remove(ctx, manager, m.Ref, nil, cause, func(live map[string]any) bool {
 		a := apply.FieldsOf(live, manager, "")
-		ours := marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live)
+		ours := marked(a) && a.Owns("labels", reconcile.ControllerLabel) || cleared(live, manager)
 		return ours && m.Unchanged != nil && uidOf(live) == m.Unchanged.UID && (m.Object != nil || !reconcile.ChildOf(live).Retain)
 	})
 }
@@ -168,7 +169,7 @@ func (w *Writer) madeFor(live, want map[string]any, manager string) bool {
 	a := apply.FieldsOf(live, manager, "")
 	seal := w.o.Client.seal
 	signed := childSigned(seal, want, live)
-	return (signed || seal.TakesUnsigned()) && is == of && (marked(a) || signed && cleared(live)) && reconcile.ChildOf(live).Foreign == "" &&
+	return (signed || seal.TakesUnsigned()) && is == of && (marked(a) || signed && cleared(live, manager)) && reconcile.ChildOf(live).Foreign == "" &&
 		(reconcile.ControllerOf(live) == reconcile.ControllerOf(want) || !a.Owns("labels", reconcile.ControllerLabel))
 }
 
@@ -189,10 +190,11 @@ func marked(a *apply.Fields) bool {
 	return a != nil && a.Owns("annotations", reconcile.ParentUIDAnnotation)
 }
 
-// cleared says that somebody has cleared managedFields: the signature alone tells who has made the object.
-func cleared(live map[string]any) bool {
+// cleared says that somebody has cleared managedFields, or the API server has no server-side apply: the signature alone
+// tells who has made the object.
+func cleared(live map[string]any, manager string) bool {
 	entries := effect.At[[]any](live, "metadata", "managedFields")
-	return len(entries) == 0 || nobodyIn(entries) >= 0
+	return len(entries) == 0 || nobodyIn(entries) >= 0 || apply.Plain(live, manager)
 }
 
 func nobodyIn(entries []any) int {
@@ -235,7 +237,7 @@ func fixed(err error) bool {
 // where that is not known.
 func Same(want, live map[string]any, manager, subresource string) bool {
 	owned := apply.FieldsOf(live, manager, subresource)
-	return apply.SameAs(asSigned(want, live, owned), live, owned, apply.Equal)
+	return apply.SameAs(asSigned(want, live, owned), live, owned, apply.Equal) || apply.AsNoted(want, live, manager)
 }
 
 // Owns is Same whatever the values are: somebody who changes one takes it from manager.
@@ -256,7 +258,7 @@ func asSigned(want, live map[string]any, owned *apply.Fields) map[string]any {
 // somebody has written the marks, or an earlier version.
 func Written(seal *effect.Seal, live map[string]any, manager string) (made, signed bool) {
 	signed = childSigned(seal, live, live)
-	return marked(apply.FieldsOf(live, manager, "")) || signed && cleared(live), signed
+	return marked(apply.FieldsOf(live, manager, "")) || signed && cleared(live, manager), signed
 }
 
 // Taker returns the last one of the other managers of an object, "" for none. Those that write its status only do not

@@ -160,7 +160,7 @@ func (c *Client) describe(err error, a action) string {
 			return fmt.Sprintf("not allowed to create pods/exec in namespace %s: give Starling's ServiceAccount this right, beside get", a.ref.Namespace)
 		}
 	case a.word == "apply" && apply.TakesNoApply(err):
-		return fmt.Sprintf("cannot %s: its API server has no server-side apply for this kind, and so neither sets nor controllers can have it: use k8s.create and k8s.patch, or the module's chart", a)
+		return fmt.Sprintf("cannot %s: its API server has no server-side apply for this kind: use k8s.create and k8s.patch, k8s.apply_set, a child of a controller, or the module's chart", a)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("cannot %s: the API server at %s does not accept our credentials: renew the token or certificate", a, c.config.Host)
 	case apierrors.IsConflict(err):

@@ -29,6 +29,9 @@ func OtherForms(want, live map[string]any, manager string) []string {
 // Form stands for want, and for what live has of the fields that manager owns; "" where that is not known.
 func Form(want, live map[string]any, manager string) string {
 	a := apply.FieldsOf(live, manager, "")
+	if apply.Plain(live, manager) {
+		a, live = &apply.Fields{}, contentOf(live) // whole
+	}
 	if a == nil {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/apply"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/kstatus"
 )
 
@@ -17,7 +18,9 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	if live["apiVersion"] == "v1" && live["kind"] == "Secret" {
 		maps.Copy(out, live)
 	} else {
-		if a := apply.FieldsOf(live, manager, ""); a != nil && !apply.Whole(a.Set) {
+		if a := apply.FieldsOf(live, manager, ""); apply.Plain(live, manager) {
+			out = contentOf(live)
+		} else if a != nil && !apply.Whole(a.Set) {
 			out, _ = ownedOf(live, a.Set).(map[string]any)
 		}
 		spec, status := kstatus.Part(live)
@@ -49,6 +52,16 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	}
 	own["managedFields"] = managers(metadata, manager)
 	out["metadata"] = own
+	return out
+}
+
+// contentOf is what an object has but for its status and what the API server notes of each write.
+func contentOf(live map[string]any) map[string]any {
+	out, metadata := effect.WithMetadata(live)
+	delete(out, "status")
+	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(metadata, key)
+	}
 	return out
 }
 

@@ -161,7 +161,7 @@ func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.owner, p.sign = a.owner, a.marks.sign(m.Ref)
+	p.owner, p.sign, p.whole = a.owner, a.marks.sign(m.Ref), true
 	p.ours = func(live map[string]any) error {
 		if a.marks.claims(m.Ref, live, a.known[m.Ref]) {
 			return nil

@@ -100,8 +100,11 @@ func (k setMarks) signed(ref effect.Ref, live map[string]any) bool {
 // member has its marks, but the hook does not own them, and marks that somebody makes up are not signed.
 // One mark that is left beside the signature is enough, unless another set claims the object.
 func (k setMarks) made(live map[string]any) bool {
-	a := apply.FieldsOf(live, k.manager, "")
-	if a == nil || !k.signed(effect.RefOf(live), live) && !k.seal.TakesUnsigned() {
+	a, signed := apply.FieldsOf(live, k.manager, ""), k.signed(effect.RefOf(live), live)
+	if apply.Plain(live, k.manager) { // nobody knows who has written the marks
+		return signed && textOf(live, "labels", SetLabel) == k.id && textOf(live, "annotations", setAnnotation) == k.of(live)
+	}
+	if a == nil || !signed && !k.seal.TakesUnsigned() {
 		return false
 	}
 	switch textOf(live, "labels", SetLabel) {

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // maxTries is how often a write that depends on the object as it is in the cluster
@@ -98,6 +99,8 @@ type pending struct {
 	live map[string]any
 	// seen says that live was read just now.
 	seen bool
+	// whole has an object written as a whole that its API server does not apply.
+	whole bool
 	// plain says that the API server takes no version with an object that it makes.
 	plain bool
 	// sent is the body of the last request.
@@ -235,7 +238,11 @@ func (p *pending) send(ctx context.Context) (map[string]any, error) {
 	case effect.WriteEvict:
 		return p.evict(ctx)
 	}
-	return p.apply(ctx, "")
+	obj, err := p.apply(ctx, "")
+	if p.whole && apply.TakesNoApply(err) {
+		return p.replace(ctx)
+	}
+	return obj, err
 }
 
 // object returns the object to send, with owner, mark and fence.
@@ -288,6 +295,31 @@ func (p *pending) apply(ctx context.Context, subresource string) (map[string]any
 		opts["force"] = "true"
 	}
 	return p.submit(ctx, http.MethodPatch, p.write.Ref.Name, subresource, applyType, p.object(), opts)
+}
+
+// replace makes an object, or writes it as a whole, beside labels and annotations of others.
+func (p *pending) replace(ctx context.Context) (map[string]any, error) {
+	ref, want := p.write.Ref, apply.Desired(&unstructured.Unstructured{Object: apply.Noted(p.wanted())})
+	if p.unseen() {
+		obj, err := p.submit(ctx, http.MethodPost, "", "", jsonType, want.Object, nil)
+		if apierrors.IsAlreadyExists(err) {
+			err = conflict(p.mapping, ref) // as an apply meets one
+		}
+		return obj, err
+	}
+	live, err := p.client.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if uid, version := p.fence(); uid != uidOf(live) || version != "" && version != versionOf(live) {
+		return nil, conflict(p.mapping, ref)
+	}
+	p.act.word = "patch" // what may be refused from here on
+	patch, err := apply.Replacement(want, &unstructured.Unstructured{Object: live})
+	if err != nil || patch == nil {
+		return live, err
+	}
+	return p.submit(ctx, http.MethodPatch, ref.Name, "", mergeType, json.RawMessage(patch), nil)
 }
 
 func (p *pending) create(ctx context.Context) (map[string]any, error) {
