@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/status"
@@ -83,4 +84,68 @@ spec:
 		}
 		return nil
 	})
+}
+
+// A Deployment that somebody scales while a hook of an upgrade runs is put right, by the upgrade when its objects come
+// after the hook, and else by a repair. Both say who it was.
+func TestScaledWhileAHookRuns(t *testing.T) {
+	t.Parallel()
+	chart := func(name, at string) map[string]string {
+		files := mirror(name, "module(enabled = True, timeout = \"5m\")\n")
+		files[name+"/templates/web.yaml"] = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec: {nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: {{ .Release.Name }}, annotations: {helm.sh/hook: ` + at + `}}
+spec: {template: {spec: {restartPolicy: Never, nodeSelector: {there-is-no: such-node}, containers: [{name: a, image: a}]}}}
+`
+		return files
+	}
+	f := withObjects(t, shared.Namespace(t), "starling", chart("hk-before", "pre-upgrade"), chart("hk-after", "post-upgrade"))
+	f.start()
+	names := []string{"hk-before", "hk-after"}
+	for _, name := range names {
+		f.waitState(name, status.ModuleReady)
+	}
+	f.configure(map[string]string{"hkBefore": "text: one", "hkAfter": "text: one"})
+	for _, name := range names {
+		f.eventually("a Pod of the Job is there", func() error {
+			pods, err := shared.Client.CoreV1().Pods(f.ns).List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
+			if err != nil || len(pods.Items) != 1 {
+				return fmt.Errorf("%d Pods, %w", len(pods.Items), err)
+			}
+			scale := []byte(`{"spec":{"replicas":3}}`)
+			if _, err := shared.Client.AppsV1().Deployments(f.ns).Patch(t.Context(), name, types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "kubectl"}, "scale"); err != nil {
+				return err
+			}
+			done := []byte(`{"status":{"phase":"Succeeded"}}`)
+			_, err = shared.Client.CoreV1().Pods(f.ns).Patch(t.Context(), pods.Items[0].Name, types.MergePatchType, done, metav1.PatchOptions{}, "status")
+			return err
+		})
+		f.waitRevision(f.ns, name, 2)
+		f.eventually("it is put right", func() error {
+			d, err := shared.Client.AppsV1().Deployments(f.ns).Get(t.Context(), name, metav1.GetOptions{})
+			if err == nil && *d.Spec.Replicas != 1 {
+				err = fmt.Errorf("%s has %d replicas", name, *d.Spec.Replicas)
+			}
+			return err
+		})
+		f.eventually("the module says who has scaled it", func() error {
+			o, err := f.object(name)
+			if err != nil {
+				return err
+			}
+			said, _, _ := unstructured.NestedString(o.Object, "status", "lastRepair", "message")
+			return holds(said, []string{"Deployment " + f.ns + "/" + name + " was put right: kubectl had changed spec.replicas; module(ignore = [\"Deployment/" + name + " spec.replicas\"]) leaves it so"})
+		})
+		f.eventually("an Event says so", func() error { return holds(strings.Join(f.events(name), " "), []string{"Healed"}) })
+	}
 }

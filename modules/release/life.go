@@ -15,6 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 	plain "github.com/starling-operator/starling/runtime/object"
@@ -50,12 +51,14 @@ type life struct {
 	mu sync.Mutex
 	// warned holds the API server's warnings that were logged.
 	warned map[string]bool
+	// undone are edits of others that the revision has taken back, see [Result].
+	undone map[Key][]owned.Edit
 }
 
 // open prepares the life of a release; ctx bounds it.
 func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	l := &life{
-		m: m, ref: ref, ctx: ctx, target: t, uids: map[int]string{}, warned: map[string]bool{},
+		m: m, ref: ref, ctx: ctx, target: t, uids: map[int]string{}, warned: map[string]bool{}, undone: map[Key][]owned.Edit{},
 		log: m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
 	}
 	config := dynamic.ConfigFor(m.o.Config)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -36,7 +37,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	m.hookless.Delete(Ref{Module: t.Module})
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
-	res.Duration = time.Since(start)
+	res.Duration, res.Undone = time.Since(start), r.undone
 	if err != nil && lane.AwaitedBy(err) != lane.AwaitsChange {
 		if r.last.Number == 0 { // it came before the look
 			r.last, _ = m.latest(ctx, t.Ref())
@@ -70,6 +71,7 @@ type reconcile struct {
 	want     want
 	rendered rendering
 	objects  Objects
+	undone   map[Key][]owned.Edit
 }
 
 func (r *reconcile) run() (Result, error) {
@@ -280,6 +282,7 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		}
 	}
 	begun, err = l.make(next, p, r.last)
+	r.undone = l.undone
 	if begun {
 		r.last.Number, r.last.Labels = p.rel.Version, p.rel.Labels
 	}

@@ -249,7 +249,10 @@ type Result struct {
 	Objects Objects
 	// Unknown says, for people, which fields the API server has dropped from the objects of the release:
 	// "web/templates/a.yaml:7: Deployment web has no field spec.replcias: …".
-	Unknown  []string
+	Unknown []string
+	// Undone are the fields that others had changed since the revision before and that this one has given its values, by
+	// object; an object that was gone has none. They are there after an error, too.
+	Undone   map[Key][]owned.Edit
 	Duration time.Duration
 }
 

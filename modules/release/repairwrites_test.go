@@ -1,6 +1,7 @@
 package release
 
 import (
+	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -109,6 +111,48 @@ func TestARepairNamesFields(t *testing.T) {
 	o.remove()
 	if got := repair(); got != nil {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A revision says which fields others had changed since the one before, and who it was, when it fails, too. What the
+// chart itself changes, and what others have added, is no change of others.
+func TestARevisionNamesWhatItTakesBack(t *testing.T) {
+	w, _ := released(t)
+	o := &others{w, configMaps}
+	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
+	step := func(color, more string) string {
+		t.Helper()
+		target := w.target(color)
+		target.Chart = with(target.Chart, "templates/more.yaml", more)
+		res, err := w.Reconcile(t.Context(), target)
+		if (err != nil) != (more != "") {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		edits, is := res.Undone[key]
+		if len(res.Undone) > 1 || !is && len(res.Undone) > 0 {
+			t.Errorf("%v", res.Undone)
+		}
+		return fmt.Sprint(is, edits)
+	}
+	quiet := fmt.Sprint(false, []owned.Edit(nil))
+	o.patch("argo", types.MergePatchType, `{"data":{"theirs":"stays"}}`)
+	if got := step("blue", ""); got != quiet {
+		t.Error(got)
+	}
+	o.patch("zed", types.MergePatchType, `{"data":{"color":"green"}}`)
+	if got := step("red", "apiVersion: v1\nkind: Secret\nmetadata: {name: -}\n"); got != "true [{data.color zed}]" {
+		t.Error(got)
+	}
+	if got := step("red", ""); got != quiet {
+		t.Error(got)
+	}
+	o.merge(`{"data":{"color":null}}`)
+	if got := step("blue", ""); got != "true [{data.color }]" {
+		t.Error(got)
+	}
+	o.remove()
+	if got := step("red", ""); got != "true []" {
+		t.Error(got)
 	}
 }
 

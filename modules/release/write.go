@@ -196,12 +196,16 @@ func (l *life) write(p revisionPlan, found []placed) error {
 		case found[i].stands != nil:
 			return nil
 		case live == nil:
-			now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj)
+			if now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj); err == nil {
+				l.undid(s, had[s.key.AnyVersion()], nil, now[i])
+			}
 		case all:
 			now[i], err = l.name(to, s.obj, live)
 		default:
 			c := change{s: s, was: had[s.key.AnyVersion()], live: live, ignore: paths, tried: tried}
-			now[i], _, err = c.apply(l.ctx, l.m.writer(l.warn), to)
+			if now[i], _, err = c.apply(l.ctx, l.m.writer(l.warn), to); err == nil {
+				l.undid(s, c.was, live, now[i])
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
@@ -218,6 +222,25 @@ func (l *life) write(p revisionPlan, found []placed) error {
 		}
 	}
 	return err
+}
+
+// undid notes what others had changed of an object since the revision before, and the write has taken back. A Job that
+// is gone may have done its work.
+func (l *life) undid(s stored, was, live, now *unstructured.Unstructured) {
+	if was == nil || live == nil && (runsOnce(s.obj) || s.obj.GroupVersionKind().GroupKind() == jobKind) {
+		return
+	}
+	var edits []owned.Edit
+	if live != nil {
+		before := l.m.writer(nil).Before
+		edits = owned.Undone(was, live, now, FieldManager, func(by string) bool { return slices.Contains(before, by) })
+		if len(edits) == 0 {
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.undone[s.key] = edits
 }
 
 // ignored says whether a field is left to others.

@@ -135,7 +135,7 @@ func left(c Change) string {
 	for _, e := range c.Edits[:min(len(c.Edits), mostIgnores)] {
 		lines = append(lines, fmt.Sprintf("%q", c.Kind+"/"+c.Name+" "+e.Path.String()))
 	}
-	return fmt.Sprintf("%s stays in %s as %s has written it: a hook of its chart, or who fills in certificates. Say so with module(ignore = [%s])",
+	return fmt.Sprintf("%s stays in %s as %s has written it: a hook of its chart, somebody while that ran, or who fills in certificates. Say so with module(ignore = [%s])",
 		c.Ref, c.Edits[0].Path, cmp.Or(c.Edits[0].By, "somebody"), strings.Join(lines, ", "))
 }
 

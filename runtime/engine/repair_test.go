@@ -249,7 +249,7 @@ func TestAFieldThatIsLeftIsTold(t *testing.T) {
 		return Repaired{Left: []Change{{Ref: deployment.Ref, Edits: []owned.Edit{{Path: owned.Path{{Field: "spec"}, {Field: "caBundle"}}, By: "injector"}}}}}
 	}
 	w.in(drifts(deployment))
-	want := `Deployment shop/web stays in spec.caBundle as injector has written it: a hook of its chart, or who fills in certificates. Say so with module(ignore = ["Deployment/web spec.caBundle"])`
+	want := `Deployment shop/web stays in spec.caBundle as injector has written it: a hook of its chart, somebody while that ran, or who fills in certificates. Say so with module(ignore = ["Deployment/web spec.caBundle"])`
 	if len(told) != 1 || told[0].Event != "LeftToOthers" || told[0].Message != want {
 		t.Errorf("told %+v", told)
 	}

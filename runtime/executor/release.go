@@ -119,7 +119,7 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 	}
 	return engine.Repaired{
 		Op: a.Op, Err: err, Failed: result.Failed, Lost: result.Lost, Waits: result.Waits, Written: result.Written,
-		Changes: changesOf(result.Edits), Left: changesOf(result.Left),
+		Changes: ChangesOf(result.Edits), Left: ChangesOf(result.Left),
 	}
 }
 
@@ -133,8 +133,8 @@ func (x *Executor) Uninstall(ctx context.Context, a engine.Uninstall) (done bool
 	return x.o.Releases.Uninstall(ctx, release.Ref(a.Ref), timeout)
 }
 
-// changesOf are edits of objects, in their order.
-func changesOf(edits map[release.Key][]owned.Edit) (out []engine.Change) {
+// ChangesOf are edits of objects, in their order.
+func ChangesOf(edits map[release.Key][]owned.Edit) (out []engine.Change) {
 	for _, key := range slices.SortedFunc(maps.Keys(edits), effect.Ref.Compare) {
 		out = append(out, engine.Change{Ref: key, Edits: edits[key]})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/executor"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/modules"
 )
@@ -230,6 +231,13 @@ func (d *Driver) release(ctx context.Context, a engine.Release) engine.Released 
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
 			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
 	}
+	if undone := executor.ChangesOf(result.Undone); len(undone) > 0 {
+		var objects []effect.Ref
+		for _, c := range undone {
+			objects = append(objects, c.Ref)
+		}
+		d.putRight(a.Ref, objects, undone, began, "a revision has put right what others had changed")
+	}
 	return done
 }
 
@@ -252,20 +260,25 @@ func (d *Driver) repair(a engine.Repair) engine.Repaired {
 		d.metrics.released(a.Ref.Module, "repaired", time.Since(began), done.Err)
 		d.traces.helm("repair", a.Ref, nil, began, done.Err, named("objects", len(done.Written)))
 	}
-	if n := len(done.Written); n > 0 {
-		log := d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).Int("objects", n).
-			Stringer("first", done.Written[0]).Stringer("took", time.Since(began).Round(time.Millisecond))
-		var edits []owned.Edit
-		for _, c := range done.Changes {
-			if c.Ref == done.Written[0] && len(c.Edits) > 0 {
-				edits = c.Edits
-				log = log.Str("by", edits[0].By).Stringer("field", edits[0].Path)
-			}
-		}
-		log.Msg("repaired")
-		d.repairs.Store(a.Ref.Module, modules.RepairOf(done.Written, edits, time.Now()))
+	if len(done.Written) > 0 {
+		d.putRight(a.Ref, done.Written, done.Changes, began, "repaired")
 	}
 	return done
+}
+
+// putRight tells of objects that others had changed, and by whom the first one was.
+func (d *Driver) putRight(ref engine.ReleaseRef, objects []effect.Ref, changes []engine.Change, began time.Time, did string) {
+	log := d.o.Log.Info().Str("module", ref.Module).Str("release", ref.Namespace+"/"+ref.Name).Int("objects", len(objects)).
+		Stringer("first", objects[0]).Stringer("took", time.Since(began).Round(time.Millisecond))
+	var edits []owned.Edit
+	for _, c := range changes {
+		if c.Ref == objects[0] && len(c.Edits) > 0 {
+			edits = c.Edits
+			log = log.Str("by", edits[0].By).Stringer("field", edits[0].Path)
+		}
+	}
+	log.Msg(did)
+	d.repairs.Store(ref.Module, modules.RepairOf(objects, edits, time.Now()))
 }
 
 func (d *Driver) uninstall(a engine.Uninstall) error {

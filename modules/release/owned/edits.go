@@ -33,6 +33,19 @@ const mostFields = 2000
 // who owned it there. Where a map or an element of a list was not there, what is below it is not told.
 // nil: there are none, or too many.
 func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) {
+	return editsOf(live, now, manager, func(fieldpath.Path, string) bool { return true })
+}
+
+// Undone are those of Edits that others had made since was, which was wanted before. Helpers are other managers whose
+// writes are no edits. A value that the API server has put into other words, and that nobody else owns, is none.
+func Undone(was, live, now *unstructured.Unstructured, manager string, helper func(string) bool) []Edit {
+	return editsOf(live, now, manager, func(at fieldpath.Path, by string) bool {
+		before, has := valueAt(was.Object, at), valueAt(live.Object, at)
+		return before != nil && !reflect.DeepEqual(before, has) && (has == nil || by != "" && !helper(by))
+	})
+}
+
+func editsOf(live, now *unstructured.Unstructured, manager string, counts func(at fieldpath.Path, by string) bool) (edits []Edit) {
 	ours, _ := ofManager(now.GetManagedFields(), manager)
 	if ours.Size() > mostFields {
 		return nil
@@ -50,7 +63,9 @@ func Edits(live, now *unstructured.Unstructured, manager string) (edits []Edit) 
 		if was == nil {
 			gone = append(gone, at.Copy())
 		}
-		edits = append(edits, Edit{Path: pathOf(at), By: lastWriter(live.GetManagedFields(), at, manager)})
+		if by := lastWriter(live.GetManagedFields(), at, manager); counts(at, by) {
+			edits = append(edits, Edit{Path: pathOf(at), By: by})
+		}
 	})
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Path.String(), b.Path.String()) })
 	edits = slices.CompactFunc(edits, func(a, b Edit) bool { return a.Path.String() == b.Path.String() })
