@@ -83,6 +83,33 @@ func TestARollbackByHandIsUndone(t *testing.T) {
 	}
 }
 
+// A rollback by hand that only adds an object changes nothing that is watched: the next repair sees it, and the next
+// start, and the object goes.
+func TestARollbackByHandThatOnlyAdds(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	target := w.target("red")
+	plain, more := target.Chart, with(target.Chart, "templates/more.yaml", strings.Replace(nearMap, "name: a", "name: more", 1))
+	target.Chart = more
+	act := func(action string) {
+		t.Helper()
+		if res, err := w.Reconcile(t.Context(), target); err != nil || res.Action != action || w.there(configMaps, w.apps, "more") != (action == ActionInstalled) {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	act(ActionInstalled)
+	target.Chart = plain
+	act(ActionUpgraded)
+
+	w.byHand(1, 3, helm.StatusDeployed)
+	w.create(configMaps, w.apps, strings.Replace(nearMap, "name: a", "name: more, annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: apps}", 1))
+	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
+	if out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs}); err != nil || !out.Lost {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.Manager = f.manager()
+	act(ActionUpgraded)
+}
+
 // disown takes all labels of Starling off a revision: helm has made it.
 func (w *driftWorld) disown(number int) {
 	w.t.Helper()
