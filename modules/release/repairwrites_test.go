@@ -114,8 +114,8 @@ func TestARepairNamesFields(t *testing.T) {
 	}
 }
 
-// A revision says which fields others had changed since the one before, and who it was, when it fails, too. What the
-// chart itself changes, and what others have added, is no change of others.
+// A revision says which fields others had changed since the one before, and who it was, when it fails, too. A change of
+// the chart itself does not count, and neither does a field that others have added.
 func TestARevisionNamesWhatItTakesBack(t *testing.T) {
 	w, _ := released(t)
 	o := &others{w, configMaps}
