@@ -33,7 +33,7 @@ func (b *bench) charts() {
 	}})
 	evaluate := func(r *chart.Renderer) func() error {
 		return func() error {
-			out := r.Offline(b.ctx, target, chartutil.DefaultCapabilities)
+			out := r.Offline(b.ctx, target, chartutil.DefaultCapabilities, nil)
 			if out.Err == nil && len(out.Files) != 4 {
 				return fmt.Errorf("the chart makes %d files", len(out.Files))
 			}

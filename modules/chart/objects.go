@@ -70,6 +70,18 @@ func Without(namespace string, list, others []Object) []Object {
 	return slices.DeleteFunc(slices.Clone(list), func(o Object) bool { return gone[o.Identity(namespace)] })
 }
 
+// Placed leaves out the namespaces of objects that have none, whatever a chart says: neither the API server nor Helm
+// looks at them. A nil clusterWide knows of no such kind.
+func Placed(list []Object, clusterWide func(Object) bool) []Object {
+	list = slices.Clone(list)
+	for i, o := range list {
+		if o.Namespace != "" && clusterWide != nil && clusterWide(o) {
+			list[i].Namespace = ""
+		}
+	}
+	return list
+}
+
 // ObjectsOf names the objects of a manifest, those of lists too.
 func ObjectsOf(manifest string) ([]Object, error) {
 	found, err := documentsOf(manifest)

@@ -68,8 +68,8 @@ type Read struct {
 }
 
 // Offline renders the target's chart as a first install, without a cluster: lookups find
-// nothing. calls are the functions whose places it reports.
-func (r *Renderer) Offline(ctx context.Context, t Input, caps *helm.Capabilities, calls ...string) Offline {
+// nothing. clusterWide says which kinds are in no namespace, calls are the functions whose places it reports.
+func (r *Renderer) Offline(ctx context.Context, t Input, caps *helm.Capabilities, clusterWide func(Object) bool, calls ...string) Offline {
 	if err := checkFiles(t.Chart.Files); err != nil {
 		return Offline{Err: fmt.Errorf("chart %s: %w", t.Chart.Name, err), Broken: true}
 	}
@@ -94,7 +94,7 @@ func (r *Renderer) Offline(ctx context.Context, t Input, caps *helm.Capabilities
 		}
 		_, file, _ := strings.Cut(name, "/")
 		f.file(name, objects)
-		lines, wrong := MissingInstalls(t, objects)
+		lines, wrong := MissingInstalls(t, Placed(objects, clusterWide))
 		for _, missing := range wrong {
 			missing.File = file
 			o.Installs = append(o.Installs, missing)

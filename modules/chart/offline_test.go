@@ -18,7 +18,7 @@ func TestOffline(t *testing.T) {
 			{Path: "templates/NOTES.txt", Data: []byte("hello")},
 		}}}
 	}
-	o := here.Offline(t.Context(), target("kind: {{ .Values.a }}\n{{ if not (lookup \"v1\" \"Secret\" \"\" \"\") | not }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), chartutil.DefaultCapabilities, calls...)
+	o := here.Offline(t.Context(), target("kind: {{ .Values.a }}\n{{ if not (lookup \"v1\" \"Secret\" \"\" \"\") | not }}\nx: {{ \"now\" }}{{ now | date \"2006\" }}\n{{ end }}"), chartutil.DefaultCapabilities, nil, calls...)
 	if o.Err != nil || len(o.Files) != 1 || !strings.Contains(o.Files["web/templates/a.yaml"], "kind: b") {
 		t.Errorf("%v %q", o.Err, o.Files)
 	}
@@ -28,10 +28,10 @@ func TestOffline(t *testing.T) {
 	if o.Calls[1].Differs {
 		t.Error("nothing differs: no Secret is found, so now is not asked")
 	}
-	if o := here.Offline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), chartutil.DefaultCapabilities, calls...); o.Err != nil || !o.Calls[0].Differs {
+	if o := here.Offline(t.Context(), target("kind: {{ now | date \"05.999999999\" }}"), chartutil.DefaultCapabilities, nil, calls...); o.Err != nil || !o.Calls[0].Differs {
 		t.Errorf("the time does not differ: %+v", o)
 	}
-	o = here.Offline(t.Context(), target("{{ if .Values.c }}\nx: {{ $.Values.d.e | default .Release.Name }}{{ end }}{{ .Values }}{{ $x := 1 }}{{ $x }}"), chartutil.DefaultCapabilities, calls...)
+	o = here.Offline(t.Context(), target("{{ if .Values.c }}\nx: {{ $.Values.d.e | default .Release.Name }}{{ end }}{{ .Values }}{{ $x := 1 }}{{ $x }}"), chartutil.DefaultCapabilities, nil, calls...)
 	if want := []Read{{"templates/a.yaml", 1, 7, []string{"c"}}, {"templates/a.yaml", 2, 7, []string{"d", "e"}}}; !reflect.DeepEqual(o.Reads, want) {
 		t.Errorf("%+v", o.Reads)
 	}
@@ -42,7 +42,7 @@ func TestOffline(t *testing.T) {
 		"{{ fail \"no\" }}":         false,
 		"{{ required \"x\" .None}}": false,
 	} {
-		o := here.Offline(t.Context(), target(text), chartutil.DefaultCapabilities, calls...)
+		o := here.Offline(t.Context(), target(text), chartutil.DefaultCapabilities, nil, calls...)
 		if o.Err == nil || o.Broken != broken || o.Files != nil || strings.Contains(o.Err.Error(), "\n") {
 			t.Errorf("%s: %+v", text, o)
 		}

@@ -144,7 +144,7 @@ func TestChartsInAnotherProcess(t *testing.T) {
 		if !reflect.DeepEqual(got, want) || errorText(err) != errorText(wantErr) {
 			t.Errorf("%s:\n%+v, %v, want\n%+v, %v", text, got, err, want, wantErr)
 		}
-		wantOffline, gotOffline := (*Renderer)(nil).Offline(t.Context(), target, chartutil.DefaultCapabilities, "lookup", "fail"), r.Offline(t.Context(), target, chartutil.DefaultCapabilities, "lookup", "fail")
+		wantOffline, gotOffline := (*Renderer)(nil).Offline(t.Context(), target, chartutil.DefaultCapabilities, nil, "lookup", "fail"), r.Offline(t.Context(), target, chartutil.DefaultCapabilities, nil, "lookup", "fail")
 		if errorText(gotOffline.Err) != errorText(wantOffline.Err) {
 			t.Errorf("%s: offline %v, want %v", text, gotOffline.Err, wantOffline.Err)
 		}

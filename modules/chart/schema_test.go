@@ -44,7 +44,7 @@ func TestSchemaReferences(t *testing.T) {
 				{Path: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 			}
 			o := (*Renderer)(nil).Offline(context.Background(), Input{Name: "web", Namespace: "web", Chart: &Chart{Name: "web", Files: files},
-				Values: map[string]any{"a": int64(1), "sub": map[string]any{"a": int64(1)}}}, chartutil.DefaultCapabilities)
+				Values: map[string]any{"a": int64(1), "sub": map[string]any{"a": int64(1)}}}, chartutil.DefaultCapabilities, nil)
 			refused := o.Err != nil && strings.Contains(o.Err.Error(), "nothing outside of a schema is read")
 			if refused != leaves || !leaves && o.Err != nil || asked.Load() > 0 {
 				t.Errorf("%s in %q: %v, %d requests", schema, at, o.Err, asked.Load())
@@ -73,7 +73,7 @@ func TestSchemaWithoutGlobal(t *testing.T) {
 			{Path: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
 			{Path: "values.schema.json", Data: []byte(c.schema)},
 			{Path: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {zone: '{{ .Values.global.zone }}'}\n")},
-		}}, Values: map[string]any{c.values: int64(1), "global": map[string]any{"zone": "north"}}}, chartutil.DefaultCapabilities)
+		}}, Values: map[string]any{c.values: int64(1), "global": map[string]any{"zone": "north"}}}, chartutil.DefaultCapabilities, nil)
 		if (o.Err == nil) != c.fits {
 			t.Errorf("%s with %s: %v", c.schema, c.values, o.Err)
 		}

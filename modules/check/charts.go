@@ -119,7 +119,7 @@ func (c *checker) render(ctx context.Context, t chart.Input) rendered {
 	}
 	key := keyOf(t.Module, t.Name, t.Namespace, t.Chart.Name, t.Chart.Files, t.Values, t.Installs, t.Lookup, t.Test, caps)
 	return c.cache.charts.of(key, func() (rendered, bool) {
-		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, caps, append(chance[:], "lookup")...)}
+		out := rendered{Offline: c.o.Renderer.Offline(ctx, t, caps, c.clusterWide, append(chance[:], "lookup")...)}
 		for _, name := range slices.Sorted(maps.Keys(out.Files)) {
 			out.manifests = append(out.manifests, manifestsOf(name, out.Files[name])...)
 		}

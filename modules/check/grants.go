@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -325,6 +326,12 @@ func ownGrants(m *generation.Module) []builtins.Grant {
 func (c *checker) namespaced(l literal) (is, known bool) {
 	k, known := store.New(store.Options{Builtins: c.cache.builtins()}).KindOf(schema.FromAPIVersionAndKind(l.apiVersion, l.kind))
 	return k.Namespaced, known
+}
+
+// clusterWide says whether objects of a kind of Kubernetes are in none.
+func (c *checker) clusterWide(o chart.Object) bool {
+	is, known := c.namespaced(literal{apiVersion: o.APIVersion, kind: o.Kind})
+	return known && !is
 }
 
 // urlAt is where a call has its URL.

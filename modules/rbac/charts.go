@@ -179,7 +179,7 @@ func (b *builder) renderWith(c *charted, caps *helm.Capabilities, view map[strin
 		Module: m.Name, Name: m.Decl.Release, Namespace: c.namespace, Chart: m.Tree.Chart, Values: view,
 		Installs: m.Decl.Installs, Lookup: m.Decl.Lookup, Test: m.Decl.Test,
 	}
-	o := b.o.Renderer.Offline(ctx, target, caps)
+	o := b.o.Renderer.Offline(ctx, target, caps, nil)
 	for _, f := range o.CRDs { // those of packed subcharts too
 		b.definition(m, f.Data, true)
 	}

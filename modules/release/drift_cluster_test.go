@@ -41,6 +41,12 @@ func TestDriftCasesReal(t *testing.T) {
 	testDriftCases(t, w)
 }
 
+func TestTheNamespaceOfARoleReal(t *testing.T) {
+	t.Parallel()
+	w, _ := newRealDrift(t)
+	testNamespaceOfARole(t, w)
+}
+
 func TestDriftOverWritesReal(t *testing.T) {
 	t.Parallel()
 	w, _ := newRealDrift(t)

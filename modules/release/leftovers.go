@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -67,15 +66,8 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]chart.Obj
 	return left, nil
 }
 
-// placed leaves out the namespaces of objects that have none, whatever a chart says: they tell no objects apart.
 func (m *Manager) placed(list []chart.Object) []chart.Object {
-	list = slices.Clone(list)
-	for i, o := range list {
-		if o.Namespace != "" && m.clusterWide(o) {
-			list[i].Namespace = ""
-		}
-	}
-	return list
+	return chart.Placed(list, m.clusterWide)
 }
 
 // sweep deletes the leftovers of a release and records which are still there. The error says which, and why.
