@@ -20,6 +20,8 @@ var (
 	wrongType = regexp.MustCompile(`json: cannot unmarshal (number|string|bool|object|array)\b[^:]*? into Go (?:struct field \w+\.([\w.\[\]/-]+)|value) of type (\S+)`)
 	// mistyped is what tidyType makes of it, of an object of a kind.
 	mistyped = regexp.MustCompile(`^(?:.*: )?(\w+) in version "[^"]*" cannot be handled as an? \w+: ([\w.\[\]/-]+) must be (an? \w+), not an? \w+$`)
+	// ofObject is how an error about the write of one object begins.
+	ofObject = regexp.MustCompile(`\bcannot apply (\w+) "([^"]+)": `)
 	// isInvalid is how the API server tells of a field of one object.
 	isInvalid = regexp.MustCompile(`\b([A-Z]\w+)(?:\.[\w.-]+)? "([^"]+)" is invalid: \[?([a-z]\w*(?:[.\[][\w.\[\]/-]*)?): `)
 	immutable = regexp.MustCompile(`is immutable|may not (?:be changed|change)\b|cannot change |[Cc]annot be changed|updates to \w+ (?:spec for fields other than|are forbidden)|can not be less than`)
@@ -30,13 +32,19 @@ var typeWords = map[string]string{
 	"bool": "a boolean", "number": "a number", "string": "a string", "object": "an object", "array": "an array",
 }
 
-// typed is how server-side apply tells of a field that has a value of another type; it quotes the value.
-var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?:[^/,]*/)?([^/,)]+), Kind=(\w+)\): (?s:.*?)\.([^\s:]+): expected (\w+)(?: \([^)]*\))?, got &?value\.valueUnstructured\{Value:(?s:(.*))\}`)
+// typed is how server-side apply tells of a field that has a value of another type; it quotes the value, or says what it
+// is.
+var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?:[^/,]*/)?([^/,)]+), Kind=(\w+)\): (?s:.*?)\.([^\s:]+): expected (\w+)(?: \([^)]*\))?, got (?:&?value\.valueUnstructured\{Value:(?s:(.*))\}|(\w+)$)`)
+
+// inList are the keys of elements of lists in a path.
+var inList = regexp.MustCompile(`\[[^\]]*\]`)
 
 func tidyTyped(text string) string {
 	m := typed.FindStringSubmatch(text)
 	is, want := "string", cmp.Or(map[string]string{"map": "object", "list": "array", "boolean": "bool", "numeric": "number"}[m[4]], m[4])
 	switch value := m[5]; {
+	case m[6] != "":
+		is = m[6]
 	case strings.HasPrefix(value, "map["):
 		is = "object"
 	case strings.HasPrefix(value, "["):
@@ -48,7 +56,7 @@ func tidyTyped(text string) string {
 			is = "number"
 		}
 	}
-	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], m[3], typeWords[want], typeWords[is])
+	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], inList.ReplaceAllString(m[3], ""), typeWords[want], cmp.Or(typeWords[is], "a "+is))
 }
 
 func tidyType(text string) string {
@@ -77,19 +85,23 @@ func tidyType(text string) string {
 func InTemplate(t Input, files map[string]string, err error) error {
 	text := err.Error()
 	if m := mistyped.FindStringSubmatch(text); m != nil {
+		of := ofObject.FindStringSubmatch(text)
 		for _, o := range placesIn(files) {
-			path, wrong := wrongKey(o.doc, m[2], m[3])
-			if o.Kind != m[1] || !wrong {
+			if o.Kind != m[1] || of != nil && of[1] == o.Kind && of[2] != o.Name {
+				continue
+			}
+			path, nth := wrongKey(o.doc, m[2], m[3])
+			if path == "" {
 				continue
 			}
 			hint := ""
 			switch m[3] {
 			case "a string":
 				hint = " (put it in quotes: {{ … | quote }})"
-			case "an integer", "a boolean":
+			case "an integer", "a number", "a boolean":
 				hint = " (leave the quotes out, or write {{ int … }})"
 			}
-			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.lineIn(o, path), o.Kind, o.Name, path, m[3], hint)
+			return fmt.Errorf("%s: %s %s: %s must be %s: the API server refuses it%s", t.lineIn(o, path, nth), o.Kind, o.Name, path, m[3], hint)
 		}
 		return err
 	}
@@ -108,14 +120,19 @@ func InTemplate(t Input, files map[string]string, err error) error {
 			}
 			text += fmt.Sprintf(" (nobody can change it: write it as it was, or delete the %s, and the release makes it anew)", what)
 		}
-		return errors.New(t.lineIn(o, m[3]) + ": " + text)
+		return errors.New(t.lineIn(o, m[3], 0) + ": " + text)
 	}
 	return err
 }
 
-// lineIn is the template of an object, with the line that gives it a field where that is seen.
-func (t Input) lineIn(o place, path string) string {
-	return atLine(o.file, append(linesOf(template(t.Chart, o.file), o.Kind, o.Name, path), 0)[0])
+// lineIn is the template of an object, with the line that gives it a field where that is seen: of several such lines
+// the one after nth others.
+func (t Input) lineIn(o place, path string, nth int) string {
+	lines := append(linesOf(template(t.Chart, o.file), o.Kind, o.Name, path), 0)
+	if nth >= len(lines)-1 { // a template may write many of them in one line
+		nth = 0
+	}
+	return atLine(o.file, lines[nth])
 }
 
 // atLine is "web/templates/a.yaml:3", without the line where it is 0.
@@ -139,28 +156,56 @@ func placesIn(files map[string]string) (out []place) {
 	return out
 }
 
-// wrongKey says whether an object has a value of another type than want at a path. Of a map of texts the error does
-// not name the key.
-func wrongKey(obj map[string]any, path, want string) (string, bool) {
-	if !hasField(obj, path) {
-		return path, false
-	}
-	var at any = obj
-	for _, name := range fieldPath(path) {
-		in, is := at.(map[string]any)
-		if !is { // in a list
-			return path, true
-		}
-		at = in[name]
-	}
-	if of, is := at.(map[string]any); is && want == "a string" {
-		for _, key := range slices.Sorted(maps.Keys(of)) {
-			if _, isText := of[key].(string); !isText && of[key] != nil {
-				return path + "." + key, true
+// wrongKey finds a value of another type than want at a path, in any element of the lists on the way; "": there is
+// none. nth is how many values come before it. Of a map of texts the error does not name the key.
+func wrongKey(obj map[string]any, path, want string) (at string, nth int) {
+	var look func(v any, names []string, above string) string
+	look = func(v any, names []string, above string) string {
+		if list, is := v.([]any); is && (len(names) > 0 || want != "an array") {
+			for i, e := range list {
+				if found := look(e, names, fmt.Sprintf("%s[%d]", above, i)); found != "" {
+					return found
+				}
 			}
+			return ""
 		}
-		return path, false
+		of, isMap := v.(map[string]any)
+		if len(names) > 0 {
+			if v, there := of[names[0]]; there {
+				return look(v, names[1:], strings.TrimPrefix(above+"."+names[0], "."))
+			}
+			return ""
+		}
+		if isMap && want == "a string" {
+			for _, key := range slices.Sorted(maps.Keys(of)) {
+				if _, isText := of[key].(string); !isText && of[key] != nil {
+					return above + "." + key
+				}
+			}
+			return ""
+		}
+		if v == nil || isOfType(v, want) {
+			nth++
+			return ""
+		}
+		return above
 	}
-	_, isText := at.(string)
-	return path, isText != (want == "a string")
+	return look(obj, fieldPath(path), ""), nth
+}
+
+// isOfType says whether a value has the type that an error names.
+func isOfType(v any, want string) bool {
+	switch v := v.(type) {
+	case string:
+		return want == "a string"
+	case bool:
+		return want == "a boolean"
+	case float64:
+		return want == "a number" || want == "an integer" && v == float64(int64(v))
+	case map[string]any:
+		return want == "an object"
+	case []any:
+		return want == "an array"
+	}
+	return true
 }

@@ -39,6 +39,14 @@ spec:
 			`Deployment in version "v1" cannot be handled as a Deployment: spec.template.spec.containers.name must be a string, not a number`,
 		},
 		{
+			`cannot apply Deployment "b": Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`,
+			`cannot apply Deployment "b": Deployment in version "v1" cannot be handled as a Deployment: spec.replicas must be an integer, not a string`,
+		},
+		{
+			`cannot apply Deployment "web": failed to create typed patch object (apps/web; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), got string`,
+			"web/templates/a.yaml:6: Deployment web: spec.replicas must be a number: the API server refuses it (leave the quotes out, or write {{ int … }})",
+		},
+		{
 			`cannot patch "web" with kind Deployment: Deployment.apps "web" is invalid: spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable`,
 			`web/templates/a.yaml:7: cannot patch "web" with kind Deployment: Deployment.apps "web" is invalid: spec.selector: Invalid value: field is immutable (nobody can change it: write it as it was, or delete the Deployment, and the release makes it anew)`,
 		},

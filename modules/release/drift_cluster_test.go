@@ -47,6 +47,12 @@ func TestTheNamespaceOfARoleReal(t *testing.T) {
 	testNamespaceOfARole(t, w)
 }
 
+func TestATextForAPortReal(t *testing.T) {
+	t.Parallel()
+	w, _ := newRealDrift(t)
+	testATextForAPort(t, w)
+}
+
 func TestDriftOverWritesReal(t *testing.T) {
 	t.Parallel()
 	w, _ := newRealDrift(t)
