@@ -20,7 +20,6 @@ func (m *Manager) instance() effect.Instance {
 
 // limit refuses objects that the release may not hold.
 func (m *Manager) limit(t Target, objects []chart.Object) error {
-	objects = m.placed(objects)
 	for _, o := range objects {
 		own := o.In(t.Namespace)
 		if o.Token && own.Namespace == m.o.Namespace {

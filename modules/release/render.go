@@ -75,7 +75,7 @@ func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilitie
 	if err != nil {
 		return read, masked(err)
 	}
-	if err := m.limit(t, objects); err != nil {
+	if err := m.limit(t, m.placed(objects)); err != nil {
 		return read, err
 	}
 	if out.Files, err = chart.LabelAll(out.Files, t.Labels); err != nil {

@@ -55,7 +55,7 @@ func (r *reconcile) back() (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("the stored manifest of revision %d cannot be read: %w", rel.Version, err)
 	}
-	if err := r.m.limit(r.t, objects); err != nil { // what a Secret holds allows nothing
+	if err := r.m.limit(r.t, r.m.placed(objects)); err != nil { // what a Secret holds allows nothing
 		failed, _, lost := r.m.read(r.ctx, r.t.Ref(), r.last.Number)
 		if lost != nil {
 			return rendering{}, lost
