@@ -4,10 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Applied is the annotation of an object whose API server has no server-side apply. It holds a digest of what was
@@ -17,52 +18,24 @@ const Applied = "starling.dev/applied"
 // Noted is an object as it is written where its API server does not apply it. Signatures are no part of the digest:
 // they differ from one write to another.
 func Noted(want map[string]any) map[string]any {
-	given, metadata := effect.WithMetadata(want)
+	out, metadata := effect.WithMetadata(Desired(&unstructured.Unstructured{Object: want}).Object)
 	annotations := effect.Cloned(metadata, "annotations")
 	for _, key := range slices.Concat(effect.Signatures, []string{Applied}) {
 		delete(annotations, key)
 	}
-	text, _ := json.Marshal(given)
+	text, _ := json.Marshal(out)
 	sum := sha256.Sum256(text)
-	out, metadata := effect.WithMetadata(want)
-	effect.Cloned(metadata, "annotations")[Applied] = hex.EncodeToString(sum[:16])
+	maps.Copy(annotations, effect.At[map[string]any](want, "metadata", "annotations"))
+	annotations[Applied] = hex.EncodeToString(sum[:16])
 	return out
 }
 
-// Plain says whether manager has written live without server-side apply: nothing tells which fields are its own.
+// Plain says whether live was written without server-side apply: nothing tells which fields are the manager's.
 func Plain(live map[string]any, manager string) bool {
-	if effect.At[string](live, "metadata", "annotations", Applied) == "" {
-		return false
-	}
-	others, own := false, false
-	for e := range Entries(live) {
-		if e["manager"] == manager && e["operation"] == string(metav1.ManagedFieldsOperationApply) {
-			return false
-		}
-		own, others = own || e["manager"] == manager, others || e["manager"] != manager
-	}
-	return own || !others
+	return effect.At[string](live, "metadata", "annotations", Applied) != "" && FieldsOf(live, manager, "") == nil
 }
 
-// AsNoted says whether live is plain, and as want was written.
+// AsNoted says whether live is plain, and as want was written. The API server may have filled in more.
 func AsNoted(want, live map[string]any, manager string) bool {
-	return Plain(live, manager) && within(Noted(want), live)
-}
-
-// within says whether live has the values of want. The API server may have filled in more.
-func within(want, live any) bool {
-	switch want := want.(type) {
-	case map[string]any:
-		live, _ := live.(map[string]any)
-		for key, v := range want {
-			if v != nil && !within(v, live[key]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		live, _ := live.([]any)
-		return slices.EqualFunc(want, live, within)
-	}
-	return Equal(want, live)
+	return Plain(live, manager) && equal(Noted(want), live, true)
 }

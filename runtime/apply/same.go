@@ -141,7 +141,7 @@ func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 			return false // two may be meant
 		}
 		i := slices.IndexFunc(live, found.Is)
-		if i < 0 || i <= last && !c.more || !found.unkeyed() && !c.same(item, live[i], found.Fields) {
+		if i < 0 || i <= last && !c.more || found.Key != nil && !c.same(item, live[i], found.Fields) {
 			return false
 		}
 		last = i
@@ -151,8 +151,7 @@ func (c comparison) sameItems(want, live []any, owned map[string]any) bool {
 
 // Item is an item of a list that is merged by keys, or of a set, as managedFields name it.
 type Item struct {
-	Keys   value.FieldList // none of one of a set
-	value  any
+	fieldpath.PathElement
 	Fields map[string]any // that are owned of it
 }
 
@@ -160,18 +159,12 @@ type Item struct {
 func ItemsOf(owned map[string]any) (out []Item) {
 	for _, text := range slices.Sorted(maps.Keys(owned)) {
 		fields, is := owned[text].(map[string]any)
-		switch name, err := fieldpath.DeserializePathElement(text); {
-		case err != nil || !is:
-		case name.Key != nil:
-			out = append(out, Item{Keys: *name.Key, Fields: fields})
-		case name.Value != nil:
-			out = append(out, Item{value: (*name.Value).Unstructured(), Fields: fields})
+		if name, err := fieldpath.DeserializePathElement(text); err == nil && is && (name.Key != nil || name.Value != nil) {
+			out = append(out, Item{name, fields})
 		}
 	}
 	return out
 }
-
-func (o Item) unkeyed() bool { return o.Keys == nil }
 
 // Names says whether an item of a list may be this one. Keys that it does not have are given by default.
 func (o Item) Names(item any) bool { return o.is(item, false) }
@@ -180,11 +173,11 @@ func (o Item) Names(item any) bool { return o.is(item, false) }
 func (o Item) Is(item any) bool { return o.is(item, true) }
 
 func (o Item) is(item any, all bool) bool {
-	if o.unkeyed() {
-		return item != nil && Equal(item, o.value)
+	if o.Key == nil {
+		return item != nil && Equal(item, (*o.Value).Unstructured())
 	}
 	fields, is := item.(map[string]any)
-	return is && !slices.ContainsFunc(o.Keys, func(k value.Field) bool {
+	return is && !slices.ContainsFunc(*o.Key, func(k value.Field) bool {
 		has, there := fields[k.Name]
 		return there && !Equal(k.Value.Unstructured(), has) || all && !there
 	})
@@ -192,26 +185,29 @@ func (o Item) is(item any, all bool) bool {
 
 // Equal compares plain data. An empty value may be missing: the API server leaves out many
 // a field that is false, 0 or without members.
-func Equal(want, live any) bool {
+func Equal(want, live any) bool { return equal(want, live, false) }
+
+// equal is Equal; with more, maps may have more than is wanted.
+func equal(want, live any, more bool) bool {
 	if live == nil {
 		return empty(want)
 	}
 	switch want := want.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
-		if !ok || len(want) != len(live) {
+		if !ok || !more && len(want) != len(live) {
 			return false
 		}
 		for key, value := range want {
 			there, ok := live[key]
-			if !ok || !Equal(value, there) {
+			if !ok && !more || !equal(value, there, more) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		live, ok := live.([]any)
-		return ok && slices.EqualFunc(want, live, Equal)
+		return ok && slices.EqualFunc(want, live, func(want, live any) bool { return equal(want, live, more) })
 	case int64:
 		if live, ok := live.(float64); ok {
 			return float64(want) == live

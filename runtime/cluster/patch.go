@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -54,6 +56,31 @@ func (p *pending) patch(ctx context.Context) (map[string]any, error) {
 		return nil, err // the answer to a patch of a Scale is a Scale
 	}
 	return obj, nil
+}
+
+// replace makes an object, or writes it as a whole, beside labels and annotations of others.
+func (p *pending) replace(ctx context.Context) (map[string]any, error) {
+	ref, want := p.write.Ref, apply.Noted(p.wanted())
+	if p.unseen() {
+		obj, err := p.submit(ctx, http.MethodPost, "", "", jsonType, want, nil)
+		if apierrors.IsAlreadyExists(err) {
+			err = conflict(p.mapping, ref) // as an apply meets one
+		}
+		return obj, err
+	}
+	live, err := p.client.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if uid, version := p.fence(); uid != uidOf(live) || version != "" && version != versionOf(live) {
+		return nil, conflict(p.mapping, ref)
+	}
+	p.act.word = "patch" // what may be refused from here on
+	patch, err := apply.Replacement(&unstructured.Unstructured{Object: want}, &unstructured.Unstructured{Object: live})
+	if err != nil || patch == nil {
+		return live, err
+	}
+	return p.submit(ctx, http.MethodPatch, ref.Name, "", mergeType, json.RawMessage(patch), nil)
 }
 
 // unfit tells a JSON patch that cannot be carried out, of which the API server says

@@ -128,11 +128,11 @@ func ownedOf(live any, owned map[string]any) any {
 // ownedItem is an item of a list that is merged by keys, or of a set.
 func ownedItem(item any, name apply.Item) any {
 	m, is := ownedOf(item, name.Fields).(map[string]any)
-	if !is {
+	if !is || name.Key == nil {
 		return item
 	}
 	m = maps.Clone(m)
-	for _, k := range name.Keys { // some are given by default, and owned by nobody
+	for _, k := range *name.Key { // some are given by default, and owned by nobody
 		m[k.Name] = item.(map[string]any)[k.Name]
 	}
 	return m

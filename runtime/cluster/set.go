@@ -84,8 +84,10 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	s.owned, s.keeps, s.at = wr.Owner != nil, wr.Set.Keep, w.applied
 	w.mu.Unlock()
 	a := w.applying(ctx, manager, wr)
-	if err := a.findOwner(ctx); err != nil {
-		return err
+	if wr.Owner != nil && len(a.members) > 0 { // the same for all
+		if a.owner, err = w.o.Client.ownerReference(ctx, effect.Write{Ref: a.members[0].Ref, Owner: wr.Owner}); err != nil {
+			return err
+		}
 	}
 	if a.known, err = h.enter(ctx, s, a); err != nil {
 		return err

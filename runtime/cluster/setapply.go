@@ -69,7 +69,8 @@ func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, 
 	if obj != nil {
 		s.made = a.marks.made(obj)
 		if m, listed := a.asked[ref]; listed {
-			s.same = a.same(ctx, m, obj)
+			p, err := a.begin(ctx, m)
+			s.same = err == nil && p.stands(obj)
 		}
 		if textOf(obj, "labels", SetLabel) == a.marks.id {
 			s.live = slim(obj)
@@ -134,24 +135,6 @@ func (a *applying) apply(ctx context.Context) (now map[effect.Ref]string, refuse
 		}
 	}
 	return now, apply.Joined(errs), err
-}
-
-// findOwner looks for the owner once, for all members.
-func (a *applying) findOwner(ctx context.Context) (err error) {
-	if a.write.Owner != nil && len(a.members) > 0 {
-		a.owner, err = a.writer.o.Client.ownerReference(ctx, effect.Write{Ref: a.members[0].Ref, Owner: a.write.Owner})
-	}
-	return err
-}
-
-// same says whether an apply of m would leave live as it is.
-func (a *applying) same(ctx context.Context, m effect.Write, live map[string]any) bool {
-	p, err := a.begin(ctx, m)
-	if err != nil {
-		return false
-	}
-	p.live = live
-	return p.check() == nil && apply.Same(p.wanted(), live, p.manager)
 }
 
 func (a *applying) begin(ctx context.Context, m effect.Write) (*pending, error) {

@@ -119,12 +119,7 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 
 // mayBeThere says that an earlier process may have made the object, in a place that this one may not read.
 func (h *hookSets) mayBeThere(ref effect.Ref) bool {
-	for p, is := range h.places {
-		if is == placeDenied && p.APIVersion == ref.APIVersion && p.Kind == ref.Kind && (p.Namespace == "" || p.Namespace == ref.Namespace) && p.Name == "" {
-			return true
-		}
-	}
-	return false
+	return h.places[kindOf(ref)] == placeDenied || h.places[namespaceOf(ref)] == placeDenied
 }
 
 // readPlace takes in the members of the hook's sets that are in a place. Those of the set that is

@@ -13,7 +13,6 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // maxTries is how often a write that depends on the object as it is in the cluster
@@ -181,6 +180,12 @@ func subresourceOf(w effect.Write) string {
 	return ""
 }
 
+// stands says whether an apply would leave an object as it is.
+func (p *pending) stands(live map[string]any) bool {
+	p.live = live
+	return p.check() == nil && apply.Same(p.wanted(), live, p.manager)
+}
+
 // check holds what is there against what the write is for.
 func (p *pending) check() error {
 	if !p.write.Guard.Passes(p.client.seal, p.write.Ref, p.live) {
@@ -295,31 +300,6 @@ func (p *pending) apply(ctx context.Context, subresource string) (map[string]any
 		opts["force"] = "true"
 	}
 	return p.submit(ctx, http.MethodPatch, p.write.Ref.Name, subresource, applyType, p.object(), opts)
-}
-
-// replace makes an object, or writes it as a whole, beside labels and annotations of others.
-func (p *pending) replace(ctx context.Context) (map[string]any, error) {
-	ref, want := p.write.Ref, apply.Desired(&unstructured.Unstructured{Object: apply.Noted(p.wanted())})
-	if p.unseen() {
-		obj, err := p.submit(ctx, http.MethodPost, "", "", jsonType, want.Object, nil)
-		if apierrors.IsAlreadyExists(err) {
-			err = conflict(p.mapping, ref) // as an apply meets one
-		}
-		return obj, err
-	}
-	live, err := p.client.Get(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if uid, version := p.fence(); uid != uidOf(live) || version != "" && version != versionOf(live) {
-		return nil, conflict(p.mapping, ref)
-	}
-	p.act.word = "patch" // what may be refused from here on
-	patch, err := apply.Replacement(want, &unstructured.Unstructured{Object: live})
-	if err != nil || patch == nil {
-		return live, err
-	}
-	return p.submit(ctx, http.MethodPatch, ref.Name, "", mergeType, json.RawMessage(patch), nil)
 }
 
 func (p *pending) create(ctx context.Context) (map[string]any, error) {
