@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,9 +131,8 @@ func (w Writer) copied(e metav1.ManagedFieldsEntry) bool {
 func Holds(want, live map[string]any, manager string) bool {
 	owned := &Fields{APIVersion: want["apiVersion"], Set: map[string]any{}}
 	for e := range Entries(live) {
-		if sub, _ := e["subresource"].(string); e["manager"] == manager && sub == "" {
-			fields, _ := e["fieldsV1"].(map[string]any)
-			owned.Set = Union(owned.Set, fields)
+		if e["manager"] == manager && effect.At[string](e, "subresource") == "" {
+			owned.Set = Union(owned.Set, effect.At[map[string]any](e, "fieldsV1"))
 		}
 	}
 	return comparison{Equal, true}.object(want, live, owned)

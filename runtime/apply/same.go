@@ -34,22 +34,13 @@ func (c comparison) object(want, live map[string]any, owned *Fields) bool {
 	if owned == nil || owned.APIVersion != want["apiVersion"] {
 		return false
 	}
-	top, metadata := map[string]any{}, map[string]any{}
-	for key, value := range want {
-		if key != "apiVersion" && key != "kind" {
-			top[key] = value
-		}
+	top, metadata := effect.WithMetadata(want)
+	nobodys := func(key string, _ any) bool { return key == "name" || key == "namespace" }
+	if maps.DeleteFunc(metadata, nobodys); len(metadata) == 0 {
+		delete(top, "metadata")
 	}
-	given, _ := want["metadata"].(map[string]any)
-	for key, value := range given {
-		if key != "name" && key != "namespace" { // nobody owns them
-			metadata[key] = value
-		}
-	}
-	delete(top, "metadata")
-	if len(metadata) > 0 {
-		top["metadata"] = metadata
-	}
+	delete(top, "apiVersion")
+	delete(top, "kind")
 	return c.same(top, live, owned.Set)
 }
 
@@ -64,10 +55,8 @@ type Fields struct {
 func FieldsOf(live map[string]any, manager, subresource string) *Fields {
 	var out *Fields
 	for entry := range Entries(live) {
-		if entry["manager"] != manager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) {
-			continue
-		}
-		if sub, _ := entry["subresource"].(string); sub != subresource {
+		applied := entry["operation"] == string(metav1.ManagedFieldsOperationApply)
+		if entry["manager"] != manager || !applied || effect.At[string](entry, "subresource") != subresource {
 			continue
 		}
 		fields, _ := entry["fieldsV1"].(map[string]any)
@@ -232,11 +221,5 @@ func empty(value any) bool {
 
 // Owns says whether the fields have a label or an annotation among them; in is "labels" or "annotations".
 func (f *Fields) Owns(in, key string) bool {
-	if f == nil {
-		return false
-	}
-	metadata, _ := f.Set["f:metadata"].(map[string]any)
-	fields, _ := metadata["f:"+in].(map[string]any)
-	_, is := fields["f:"+key]
-	return is
+	return f != nil && effect.At[any](f.Set, "f:metadata", "f:"+in, "f:"+key) != nil
 }

@@ -96,10 +96,7 @@ func writersOf(live map[string]any) map[string][]string {
 	out := map[string][]string{}
 	for entry := range apply.Entries(live) {
 		by, _ := entry["manager"].(string)
-		fields, _ := entry["fieldsV1"].(map[string]any)
-		meta, _ := fields["f:metadata"].(map[string]any)
-		annotations, _ := meta["f:annotations"].(map[string]any)
-		for name := range annotations {
+		for name := range effect.At[map[string]any](entry, "fieldsV1", "f:metadata", "f:annotations") {
 			if name = strings.TrimPrefix(name, "f:"); apply.FieldsOf(live, by, "").Owns("annotations", name) {
 				out[name] = append(out[name], by)
 			}

@@ -37,11 +37,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	if own == nil {
 		own = map[string]any{}
 	}
-	for _, key := range []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"} {
-		if v, there := metadata[key]; there {
-			own[key] = v
-		}
-	}
+	maps.Copy(own, effect.Only(metadata, "name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"))
 	if v, there := metadata["finalizers"]; there && own["deletionTimestamp"] != nil { // they say for what it waits
 		own["finalizers"] = v
 	}
@@ -82,17 +78,10 @@ func managers(metadata map[string]any, manager string) []any {
 	out := make([]any, 0, len(entries))
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
-		if entry["manager"] == manager {
-			out = append(out, entry)
-			continue
+		if entry["manager"] != manager {
+			entry = effect.Only(entry, "manager", "subresource")
 		}
-		theirs := map[string]any{}
-		for _, key := range []string{"manager", "subresource"} {
-			if v, there := entry[key]; there {
-				theirs[key] = v
-			}
-		}
-		out = append(out, theirs)
+		out = append(out, entry)
 	}
 	return out
 }

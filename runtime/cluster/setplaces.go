@@ -126,21 +126,17 @@ func (h *hookSets) mayBeThere(ref effect.Ref) bool {
 // being applied, if any, are seen.
 func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) error {
 	w := h.writer
-	type found struct {
-		keeps   bool
-		members map[effect.Ref]string
-	}
-	sets := map[string]*found{}
+	found := map[string]*set{}
 	err := w.read(ctx, p, hookLabel+"="+w.hookID(h.manager), func(ref effect.Ref, obj map[string]any) {
 		name, ok := w.nameOf(h.manager, obj)
 		if !ok {
 			return
 		}
-		if sets[name] == nil {
-			sets[name] = &found{members: map[effect.Ref]string{}}
+		if found[name] == nil {
+			found[name] = &set{}
 		}
-		sets[name].members[ref] = uidOf(obj)
-		sets[name].keeps = sets[name].keeps || textOf(obj, "annotations", keepAnnotation) != ""
+		found[name].members = append(found[name].members, member{ref, uidOf(obj)})
+		found[name].keeps = found[name].keeps || textOf(obj, "annotations", keepAnnotation) != ""
 		if a != nil && a.marks.name == name {
 			a.see(ctx, ref, obj, p.Name != "")
 		}
@@ -150,12 +146,12 @@ func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, f := range sets {
-		s := h.set(name)
-		for _, m := range s.members {
-			f.members[m.Ref] = m.UID
+	for name, f := range found {
+		s, all := h.set(name), map[effect.Ref]string{}
+		for _, m := range slices.Concat(f.members, s.members) { // what was known before counts
+			all[m.Ref] = m.UID
 		}
-		s.members = membersOf(f.members)
+		s.members = membersOf(all)
 		if s.at == 0 { // not applied by this process
 			s.keeps = s.keeps || f.keeps
 		}

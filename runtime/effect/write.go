@@ -108,6 +108,17 @@ func At[T any](obj map[string]any, path ...string) (v T) {
 	return v
 }
 
+// Only has of a map what is there under some keys.
+func Only(m map[string]any, keys ...string) map[string]any {
+	out := map[string]any{}
+	for _, key := range keys {
+		if v, there := m[key]; there {
+			out[key] = v
+		}
+	}
+	return out
+}
+
 // Cloned puts a copy in the place of a map in obj, or an empty one where there is none, and returns it to be changed.
 func Cloned(obj map[string]any, key string) map[string]any {
 	out := map[string]any{}

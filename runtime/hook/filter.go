@@ -82,13 +82,7 @@ func hideSecret(w *builtins.WatchBinding, obj map[string]any, err error) error {
 // of the object are put into the result as they are, and never written to: others may
 // read them at the same time.
 func keepFields(obj map[string]any, paths []object.Path) map[string]any {
-	meta := map[string]any{}
-	from, _ := obj["metadata"].(map[string]any)
-	for _, key := range []string{"name", "namespace", "labels"} {
-		if v, ok := from[key]; ok {
-			meta[key] = v
-		}
-	}
+	meta := effect.Only(effect.At[map[string]any](obj, "metadata"), "name", "namespace", "labels")
 	out := map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta}
 	whole := [][]string{{"metadata", "labels"}}
 	all := make([][]string, len(paths))

@@ -77,13 +77,7 @@ func FieldsOf(obj map[string]any) map[string]any {
 	if len(HeldIn(obj)) > 0 {
 		return obj
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	short := map[string]any{}
-	for _, key := range []string{"name", "namespace", "uid", "deletionTimestamp"} {
-		if v, there := meta[key]; there {
-			short[key] = v
-		}
-	}
+	short := effect.Only(effect.At[map[string]any](obj, "metadata"), "name", "namespace", "uid", "deletionTimestamp")
 	return map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": short}
 }
 
