@@ -76,6 +76,8 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		m := &out.Modules[i]
 		if !out.Leader {
 			told[m.Name].Tell(d.user.own, m)
+		} else if r := m.Release; r != nil && r.Revision == 0 { // this process has not looked at it
+			r.Revision = told[m.Name].Revision(d.user.own, *r)
 		}
 		waiting, problems := d.outbox.state(m.Name)
 		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems, d.releases.Left(m.Name))

@@ -8,8 +8,8 @@ import (
 // Tell puts into m all that the status of the object says of its module: so the process of an instance
 // that leads tells those that stand by. It returns false when the status is none of this instance.
 func (o Object) Tell(own effect.Instance, m *status.Module) bool {
-	is := decode(o.Status)
-	if is == nil || is.Instance != nameOf(own) || is.State == noModule {
+	is := o.said(own)
+	if is == nil {
 		return false
 	}
 	m.State, m.LastError, m.NextTry, m.Release = status.ModuleState(is.State), is.LastError, nil, nil
@@ -23,4 +23,21 @@ func (o Object) Tell(own effect.Instance, m *status.Module) bool {
 		m.Reason, m.Since = ready.Message, ready.LastTransitionTime.Time
 	}
 	return true
+}
+
+// Revision is that of a release as the status of the object has it; 0: it says nothing of that release.
+func (o Object) Revision(own effect.Instance, of status.Release) int {
+	is := o.said(own)
+	if is == nil || is.Release == nil || is.Release.Name != of.Name || is.Release.Namespace != of.Namespace {
+		return 0
+	}
+	return is.Release.Revision
+}
+
+// said is the status that an instance has given the object of a module; nil: none.
+func (o Object) said(own effect.Instance) *Status {
+	if is := decode(o.Status); is != nil && is.Instance == nameOf(own) && is.State != noModule {
+		return is
+	}
+	return nil
 }

@@ -52,3 +52,28 @@ func TestAStatusTellsThoseThatStandBy(t *testing.T) {
 		}
 	}
 }
+
+// A process that has not looked at a release shows the revision that its Module object has.
+func TestARevisionIsTold(t *testing.T) {
+	own, web := effect.Instance{Namespace: "ops", Name: "starling"}, status.Release{Name: "web", Namespace: "shop", Revision: 3}
+	text, err := json.Marshal(statusOf("ops/starling", Facts{Module: status.Module{Name: "web", State: status.ModuleReady, Release: &web}}, 1, nil, time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		own    effect.Instance
+		of     status.Release
+		object Object
+		want   int
+	}{
+		{own, status.Release{Name: "web", Namespace: "shop"}, Object{Status: string(text)}, 3},
+		{own, status.Release{Name: "web", Namespace: "moved"}, Object{Status: string(text)}, 0},
+		{own, status.Release{Name: "renamed", Namespace: "shop"}, Object{Status: string(text)}, 0},
+		{effect.Instance{Namespace: "ops", Name: "other"}, status.Release{Name: "web", Namespace: "shop"}, Object{Status: string(text)}, 0},
+		{own, status.Release{Name: "web", Namespace: "shop"}, Object{}, 0},
+	} {
+		if got := tt.object.Revision(tt.own, tt.of); got != tt.want {
+			t.Errorf("%+v of %v: %d, want %d", tt.of, tt.own, got, tt.want)
+		}
+	}
+}
