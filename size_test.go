@@ -148,12 +148,12 @@ var mostOf = []struct {
 	most    int
 	instead string
 }{
-	{`(?m)^func \(e \*Engine\)`, 248, "let a function decide on plain data, or put it into a machine"},
-	{`\be\.touch(All)?\(`, 28, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
+	{`(?m)^func \(e \*Engine\)`, 247, "let a function decide on plain data, or put it into a machine"},
+	{`\be\.touch\(`, 17, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
 	{`\bstandsBy\(\)`, 26, "a standby withholds what others ask for; let one place do so"},
 	{`Controller [!=]= nil`, 14, "ask what the hook does, not what it is"},
-	{`\.leaving\b`, 28, "ask the verdict"},
-	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=`, 32, "let the global module be a module whose answers differ"},
+	{`\blife [!=]= (leaving|up)\b`, 25, "ask the verdict"},
+	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=`, 31, "let the global module be a module whose answers differ"},
 }
 
 // mostLines bounds the engine with its machines, without tests.

@@ -189,19 +189,17 @@ func Eventually(t testing.TB, timeout time.Duration, what string, check func() e
 	}
 }
 
-// poll calls check every 20 ms until it returns nil, time is up or stop closes, and
-// returns check's last error.
+// poll calls check until it returns nil, time is up or stop closes, and returns check's last error. The first calls
+// are 20 ms apart, later ones up to 100 ms: each costs the processor that is waited for.
 func poll(timeout time.Duration, check func() error, stop <-chan struct{}) error {
 	deadline := time.After(timeout)
-	ticks := time.NewTicker(20 * time.Millisecond)
-	defer ticks.Stop()
-	for {
+	for pause := 20 * time.Millisecond; ; pause = min(pause+pause/4, 100*time.Millisecond) {
 		err := check()
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-ticks.C:
+		case <-time.After(pause):
 		case <-deadline:
 			return err
 		case <-stop:

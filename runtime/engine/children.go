@@ -75,7 +75,7 @@ func (e *Engine) childrenFailed(r *asked, err error) {
 	h, s := r.hook, r.subject
 	err = r.done.Seen.Err(err)
 	e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: h.gen.ID, Err: err})
-	h.failures++
+	h.ran.Failures++
 	next := roundUp(s.Outcome().Next(r.call().Past.Failures).Sub(e.now)).String()
 	e.do(Note{Level: builtins.LevelError, Module: r.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
 	e.runSucceeded(r, err.Error())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/layers"
@@ -32,8 +33,8 @@ func (e *Engine) runDone(in RunDone) {
 		h.lane.Failed(r.work(), e.now.Add(h.gen.Retry.Min))
 		return
 	}
-	h.took = in.Took
-	h.runs++
+	h.ran.Duration = status.Duration(in.Took)
+	h.ran.Runs++
 	if h.gen.Controller != nil {
 		r.subject.Outcome().Decided(in.Waits, in.Actions, in.Err != nil)
 		e.looked(r, &in)
@@ -283,7 +284,7 @@ func (e *Engine) nextLook(r *asked) time.Time {
 	if again := r.subject.Outcome().Next(r.call().Past.Failures); !again.IsZero() && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
-	if r.module.leaving {
+	if r.module.life == leaving {
 		next = time.Time{}
 	}
 	return next
@@ -347,7 +348,7 @@ func (e *Engine) runFailed(r *asked, err error) {
 	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
 	if !lost {
 		h.subjects.Fail(s, err.Error(), allowed)
-		h.failures++
+		h.ran.Failures++
 	}
 	level, then := builtins.LevelError, ""
 	var failed *builtins.FailError

@@ -35,7 +35,7 @@ func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Ke
 
 // queue has events wait for the hook: with for_each, for the objects that they are for.
 func (e *Engine) queue(h *hook, events ...builtins.Event) {
-	if h.module.leaving {
+	if h.module.life == leaving {
 		// Stages alone have it run. A failed run may succeed now.
 		e.retryAll(h, h.gen.Retry.Min)
 		return

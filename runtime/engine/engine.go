@@ -89,11 +89,12 @@ type Engine struct {
 	out  []Action
 	ops  uint64
 
-	gen     *generation.Whole // in force
+	common        // as it is now
+	seen   common // as all modules have looked at it
+
 	global  *module
 	layers  *layers.Layers
 	modules map[string]*module // in the tree or not
-	exits   *graph.Graph       // of all modules
 
 	watches map[string]*hook  // by the id of a watch
 	pending map[uint64]*asked // by the number of the action
@@ -101,13 +102,20 @@ type Engine struct {
 	config *userconfig.Config
 	agenda *agenda.Agenda
 
-	globals verdicts.Global // as modules go by it, see globalState
-
 	reviewedGlobal layers.Basis // the global values that reviews rest on
 
 	standings *standings.Standings
 
 	wrote causes.Writes
+}
+
+// common is what all modules go by beside their own machines. Once it differs, all are looked at again.
+type common struct {
+	gen     *generation.Whole // in force
+	exits   *graph.Graph      // of all modules
+	placed  bool              // the places of all modules are kept
+	globals verdicts.Global   // see globalState
+	moves   int               // of switches, of pauses, and of the state of the user's config; and back, see [Engine.back]
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -251,7 +259,6 @@ func (e *Engine) start(in Start) {
 		}
 	}
 	e.noteOrder()
-	e.touchAll()
 	e.applyConfig()
 }
 
@@ -268,16 +275,16 @@ func (e *Engine) touch(m *module) {
 	}
 }
 
-func (e *Engine) touchAll() {
-	for _, m := range e.everyone() {
-		e.touch(m)
-	}
-}
-
 // settle looks at every touched module, in order, until nothing moves. Those that are not
 // in the tree come last, when the others have settled.
 func (e *Engine) settle(in Input) {
 	for {
+		if e.placed = e.global.store.Written(orderKey); e.common != e.seen {
+			e.seen = e.common
+			for _, m := range e.everyone() {
+				e.touch(m)
+			}
+		}
 		name := e.agenda.Next()
 		more := false
 		if name == "" && !e.global.barred() {

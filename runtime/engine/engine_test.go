@@ -381,7 +381,7 @@ func TestEnabledThatFailsLaterStopsNothing(t *testing.T) {
 	w.wantReleased("web#1")
 	failure = errBoom
 	w.in(Config{State: ConfigPresent, Data: map[string]string{"global": "n: 1"}})
-	if m := w.e.module("web"); !m.started || !m.verdict.Do.Runs() {
+	if m := w.e.module("web"); m.life == down || !m.verdict.Do.Runs() {
 		t.Errorf("it has stopped: %+v", m.verdict)
 	}
 	ran := len(w.runs)

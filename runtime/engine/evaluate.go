@@ -41,7 +41,7 @@ func (e *Engine) evaluated(a asked, in Evaluated) {
 	switch {
 	case in.Err != nil && in.Decision.Unready == "":
 		ev.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
-		if m.started {
+		if m.life != down {
 			e.note(builtins.LevelError, m, "", "enabled(): "+in.Err.Error()+"; its last answer stays in force")
 		}
 	case in.Decision.Answer == builtins.AnswerDisabled && a.version != m.values.Version():

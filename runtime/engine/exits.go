@@ -17,16 +17,14 @@ func (e *Engine) noteOrder() {
 	}
 	e.exits = places.Exits()
 	e.global.store.Put(orderKey, places.Encode())
-	e.touch(e.global)
+	e.placed = e.global.store.Written(orderKey)
 }
-
-func isOrder(key string) bool { return key == orderKey }
 
 // unkept says that something has to be kept before any more of a module is done: its config, for a tree that has just
 // come must not meet the section of before, and its place, without which another process would take it away out of
 // order.
 func (e *Engine) unkept(m *module) bool {
-	return e.config.Moves(m.name) || m != e.global && !m.there() && !e.global.store.Kept(isOrder) && !e.global.barred()
+	return e.config.Moves(m.name) || m != e.global && !m.there() && !e.placed && !e.global.barred()
 }
 
 // there says whether something of the module is in the cluster that goes with it.
@@ -48,7 +46,7 @@ func (e *Engine) goesFirst(m *module) string {
 
 // wait has a module that would be taken away wait for those that go before it.
 func (e *Engine) wait(m *module) {
-	if m.verdict.Do != verdicts.Uninstall || m.leaving || m.pass.Uninstalling() {
+	if m.verdict.Do != verdicts.Uninstall || m.life == leaving || m.pass.Uninstalling() {
 		return
 	}
 	if name := e.goesFirst(m); name != "" {

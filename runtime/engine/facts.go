@@ -14,11 +14,11 @@ import (
 // facts gathers what the module's verdict hangs on.
 func (e *Engine) facts(m *module) verdicts.Facts {
 	f := verdicts.Facts{
-		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.started, There: m.extent(),
+		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.life != down, There: m.extent(),
 		Paused:      e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
 		Switch:      e.resolveSwitch(m),
 		Enabled:     m.answer(),
-		ConfigKnown: e.config.Known() && (m.started || m.decided() || !e.config.Asking(m.name) && !e.config.Moves(m.name)),
+		ConfigKnown: e.config.Known() && (m.life != down || m.decided() || !e.config.Asking(m.name) && !e.config.Moves(m.name)),
 		Global:      e.globals,
 
 		Renamed:        e.renamed(m),
@@ -43,7 +43,7 @@ func (e *Engine) goneness(m *module) verdicts.Gone {
 	switch {
 	case !m.removed:
 		return verdicts.InTree
-	case m.leaving:
+	case m.life == leaving:
 		return verdicts.Leaving
 	case e.elsewhere(m):
 		return verdicts.Elsewhere
@@ -79,7 +79,7 @@ func (m *module) answer() verdicts.Answer {
 	switch {
 	case m.gen.Enabled == nil:
 		return verdicts.Answer{}
-	case v.failed() && !m.started:
+	case v.failed() && m.life == down:
 		return verdicts.Answer{Says: verdicts.Failed, Reason: v.Err}
 	case !v.Done:
 		return verdicts.Answer{Says: verdicts.Unasked}
@@ -193,7 +193,7 @@ func (e *Engine) globalState() (out verdicts.Global) {
 			out.Failing = h.gen.ID
 		}
 	}
-	if !e.global.started && len(e.global.hooks) > 0 {
+	if e.global.life == down && len(e.global.hooks) > 0 {
 		first(e.global.hooks[0])
 	}
 	if out.Pending == "" && e.global.stays.After(e.now) {
@@ -207,10 +207,7 @@ func (e *Engine) globalState() (out verdicts.Global) {
 func (e *Engine) stand(m *module) {
 	switch {
 	case m == e.global:
-		if now := e.globalState(); now != e.globals {
-			e.globals = now
-			e.touchAll()
-		}
+		e.globals = e.globalState()
 	case e.modules[m.name] != m: // it is forgotten
 		e.standings.Forget(m.name)
 	default:

@@ -117,7 +117,7 @@ func (e *Engine) fault(m *module, why string, begun int) {
 	e.out = out
 	why += "; please report it; the module is left as it is until starling is started again"
 	m.verdict = verdicts.Verdict{Do: verdicts.Bar, State: status.ModuleFailed, Reason: why, Settled: true, Is: verdicts.Stays}
-	m.started, m.leaving, m.incarnation = false, false, e.op()
+	m.life, m.incarnation = down, e.op()
 	e.agenda.Set(agenda.Module(m.name), time.Time{})
 	for _, id := range slices.Sorted(maps.Keys(e.watches)) {
 		if h := e.watches[id]; h.module == m {

@@ -136,7 +136,7 @@ func (h *hook) watchFormer() {
 
 // startFormer starts the watches of such kinds that have waited until the tree takes away what it lacks.
 func (e *Engine) startFormer(m *module) {
-	if !m.started || m.leaving {
+	if m.life != up {
 		return
 	}
 	incarnation := e.op()
@@ -162,9 +162,9 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
 	switch {
 	case e.mayHold(m, f.Hook), e.globals.Stays != "" && (h == nil || !h.cleans()):
-	case useless, m.verdict.Do == verdicts.Forget && !m.started, m.verdict.Do == verdicts.GiveBack:
+	case useless, m.verdict.Do == verdicts.Forget && m.life == down, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
-	case h != nil && m.started && h.watches.Complete() && h.eachWatch().Served():
+	case h != nil && m.life != down && h.watches.Complete() && h.eachWatch().Served():
 		return finalizers.Unwatched
 	}
 	return finalizers.None
@@ -180,14 +180,14 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 	if failed == 1 {
 		e.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
 	}
-	if h := m.byKey[a.Hook]; h != nil && m.started {
+	if h := m.byKey[a.Hook]; h != nil && m.life != down {
 		for _, o := range in.Unwatched {
 			e.cleanUnwatched(h, o)
 		}
 	}
 	if gone {
 		m.keepFinalizer(sweep.Hook)
-		if h := m.byKey[sweep.Hook]; h != nil && m.started {
+		if h := m.byKey[sweep.Hook]; h != nil && m.life != down {
 			e.willHold(h)
 		}
 	}

@@ -200,7 +200,7 @@ func TestAModuleThatIsSwitchedOffWhileRunsWait(t *testing.T) {
 		}
 	}
 	m := x.e.modules["web"]
-	if sites, _ := x.e.Values(m.name)["sites"].(map[string]any); len(sites) != 12 || !m.started || !m.store.Clean() {
+	if sites, _ := x.e.Values(m.name)["sites"].(map[string]any); len(sites) != 12 || m.life == down || !m.store.Clean() {
 		t.Errorf("%d values; module %v", len(sites), m.verdict.State != status.ModuleOff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/lookups"
@@ -41,10 +42,7 @@ type hook struct {
 	// limits are by what they limit: runs of the hook, and changes of a value of the user's config, by its path.
 	limits map[string]*rate.Limiter
 
-	lastRun  time.Time
-	took     time.Duration
-	runs     int
-	failures int
+	ran status.Hook // LastRun, Duration, Runs and Failures of it, see hookStatus
 }
 
 // ofRuns is the key of the limit of runs.
@@ -179,12 +177,12 @@ func (m *module) ready(id lane.ID, now time.Time) bool {
 		return false
 	}
 	if asked {
-		return !m.leaving
+		return m.life != leaving
 	}
 	if !h.allowedAt(now).IsZero() {
 		return false
 	}
-	if m.leaving {
+	if m.life == leaving {
 		return h.leaves()
 	}
 	own := h.startup()
@@ -282,7 +280,7 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 		cause = ev.Cause
 		h.echoes.Of(s.ID()).Begin(cause)
 	}
-	h.lastRun = e.now
+	h.ran.LastRun = new(e.now)
 	e.ask(h.module, a)
 	r := e.pending[id]
 	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)

@@ -64,7 +64,7 @@ func (e *Engine) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why str
 		return "its hook is gone", time.Time{}
 	case len(h.before) > 0:
 		return "a run of the hook as it was before the last change of the module tree has not ended", time.Time{}
-	case !m.started:
+	case m.life == down:
 		return "the module runs no hooks now", time.Time{}
 	case h.barred != "":
 		return h.barred, time.Time{}
@@ -80,7 +80,7 @@ func (e *Engine) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why str
 		return "the hook wakes itself, and is slowed down", w.NotBefore
 	case w.ID.Ask == 0 && h.allowedAt(e.now).After(e.now):
 		return "min_interval= of the hook", h.allowedAt(e.now)
-	case m.leaving && !h.leaves():
+	case m.life == leaving && !h.leaves():
 		return "the module goes", time.Time{}
 	case len(taken) > 0:
 		return "the run of " + strings.TrimPrefix(taken[0].Group, m.name+"/") + " has not ended", time.Time{}

@@ -16,7 +16,7 @@ const minLook = 100 * time.Millisecond
 
 // rowsMoved has those look again that have looked at rows which have changed.
 func (e *Engine) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
-	if h.module.leaving { // stages alone have it run
+	if h.module.life == leaving { // stages alone have it run
 		return
 	}
 	events = e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)
@@ -60,7 +60,7 @@ func (e *Engine) moved(h *hook, watch string, places []string, events ...builtin
 
 // valuesRead has those look again that have looked at the values of a module.
 func (e *Engine) valuesRead(m *module, causes []*effect.Cause) {
-	if !m.started || m.leaving {
+	if m.life != up {
 		return
 	}
 	events := []builtins.Event{valuesEvent(nil)}

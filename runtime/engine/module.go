@@ -47,9 +47,8 @@ type module struct {
 
 	verdict verdicts.Verdict
 
-	started bool
+	life    life
 	sets    *sets.Sets
-	leaving bool      // only for its before_delete and after_delete hooks
 	removed bool      // it is not in the tree any more
 	stays   time.Time // until then what is not in the tree may come back: the module; of global, hooks
 	hollow  bool      // of one that is not in the tree: its folder is there, and empty
@@ -64,6 +63,15 @@ type module struct {
 	findings    [3][]string    // for people, of the objects of its release: untouched, unknown, and unseen
 	store       *persist.Store // what is kept of it
 }
+
+// life says which hooks of a module run.
+type life int
+
+const (
+	down    life = iota // none but those of startup(when_off=True)
+	up                  // all but the next ones
+	leaving             // those of before_delete and after_delete
+)
 
 // Findings of a module.
 const (
@@ -203,22 +211,22 @@ func (e *Engine) step(m *module) {
 	}
 	v := m.verdict
 	switch leaves := m.leaves(); {
-	case e.standsBy() && v.Do.Runs() && !m.started:
+	case e.standsBy() && v.Do.Runs() && m.life == down:
 		e.follow(m)
-	case e.standsBy() && !v.Do.Runs() && m.started:
+	case e.standsBy() && !v.Do.Runs() && m.life != down:
 		e.takeDown(m)
 	case e.standsBy():
-	case leaves && !m.leaving:
+	case leaves && m.life != leaving:
 		e.beginLeaving(m)
-	case m.leaving && !leaves:
+	case m.life == leaving && !leaves:
 		e.takeDown(m)
 		e.touch(m)
-	case m.leaving:
-	case v.Do.Runs() && !m.started:
+	case m.life == leaving:
+	case v.Do.Runs() && m.life == down:
 		e.bringUp(m)
-	case !v.Do.Runs() && m.started:
+	case !v.Do.Runs() && m.life != down:
 		e.takeDown(m)
-	case m.wantsCRDs() && (m.started || len(m.gen.Tree.CRDs) == 0): // those of another generation
+	case m.wantsCRDs() && (m.life != down || len(m.gen.Tree.CRDs) == 0): // those of another generation
 		e.applyCRDs(m)
 	}
 	if v.Asks {
@@ -262,7 +270,7 @@ func (e *Engine) bringUp(m *module) {
 		return
 	}
 	e.endOff(m)
-	m.started = true
+	m.life = up
 	for _, h := range m.hooks {
 		e.startHook(h, m.incarnation)
 	}
@@ -303,7 +311,7 @@ func (e *Engine) renewCRDs(m *module) {
 
 // takeDown ends the module's watches and forgets what waits.
 func (e *Engine) takeDown(m *module) {
-	m.started, m.leaving = false, false
+	m.life = down
 	m.crds.Again() // one at a time: the last one counts
 	m.incarnation = e.op()
 	for _, l := range m.lanes() {

@@ -17,11 +17,11 @@ func (h *hook) whenOff() bool {
 
 // off says that the module is off, and that it is not about to go.
 func (m *module) off() bool {
-	return !m.started && !m.removed && m.verdict.State == status.ModuleOff && !m.verdict.Do.Goes()
+	return m.life == down && !m.removed && m.verdict.State == status.ModuleOff && !m.verdict.Do.Goes()
 }
 
 // awake says whether the module is one in which the hook runs.
-func (h *hook) awake() bool { return h.module.started || h.whenOff() && h.module.off() }
+func (h *hook) awake() bool { return h.module.life != down || h.whenOff() && h.module.off() }
 
 // startOff queues what a module runs that is off, once until it comes up.
 func (e *Engine) startOff(m *module) {

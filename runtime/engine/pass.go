@@ -28,9 +28,9 @@ func (m *module) asking() bool {
 // passFacts are what the next step of the module's release hangs on.
 func (m *module) passFacts() releases.Module {
 	return releases.Module{
-		Ends: m.leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.leaving, Sets: m.sets.Any(),
+		Ends: m.life == leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.life == leaving, Sets: m.sets.Any(),
 		GivesBack: m.verdict.Do == verdicts.GiveBack,
-		Open:      m.started && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
+		Open:      m.life != down && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
 		Release:   m.verdict.Do == verdicts.Install, Asking: m.asking(),
 		Chart: m.hasChart(), Seen: m.values.Seen(),
 	}

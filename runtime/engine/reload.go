@@ -85,7 +85,6 @@ func (e *Engine) reload(in Reload) {
 	}
 	e.lookAtFolders()
 	e.noteOrder()
-	e.touchAll()
 	e.config.Anew()
 	e.applyConfig()
 }

@@ -58,7 +58,7 @@ func (e *Engine) findRemoved(in Start) {
 
 // remove ends a module that is not in the tree any more.
 func (e *Engine) remove(m *module) {
-	if m.started {
+	if m.life != down {
 		e.takeDown(m)
 	}
 	m.incarnation = e.op() // runs of a session count for nothing, too
@@ -125,7 +125,6 @@ func (e *Engine) stay(until string) {
 		}
 		e.retryFailedSoon() // of releases that a newer tree has made
 	}
-	e.touchAll()
 }
 
 // elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
@@ -205,7 +204,6 @@ func (e *Engine) forgetGone(m *module) {
 		e.keepConfig()
 	}
 	e.noteOrder()
-	e.touchAll()
 	e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
 }
 

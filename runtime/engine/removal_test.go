@@ -633,7 +633,7 @@ func TestGlobalHooksThatAreGoneForAMoment(t *testing.T) {
 						t.Errorf("%s has run", run)
 					}
 				}
-				if !w.e.modules["web"].started || len(w.gone) > 0 {
+				if w.e.modules["web"].life == down || len(w.gone) > 0 {
 					t.Fatalf("it does not go on; gone %v", w.gone)
 				}
 				w.reload(with...)

@@ -47,7 +47,7 @@ func (e *Engine) renew(m *module, d draft) *change {
 		return nil
 	}
 	old := m.gen
-	if m.leaving { // it begins anew with the hooks that there are then
+	if m.life == leaving { // it begins anew with the hooks that there are then
 		e.takeDown(m)
 	}
 	m.gen = d.gen
@@ -73,7 +73,7 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 	switch {
 	case !m.asks():
 		m.eval = evaluation{}
-	case old.Enabled == nil && old.Readiness == nil && m.started:
+	case old.Enabled == nil && old.Readiness == nil && m.life != down:
 		// It goes on until the first answer, without a release if enabled() gives that.
 		m.eval = evaluation{Task: lane.Task{Done: true}, version: m.values.Version() - 1}
 	default:
@@ -160,7 +160,7 @@ func (e *Engine) inherit(h, old *hook) {
 	}
 	e.endHook(old)
 	h.subjects.Inherit(old.subjects)
-	h.lastRun, h.took, h.runs, h.failures = old.lastRun, old.took, old.runs, old.failures
+	h.ran = old.ran
 	for _, t := range h.schedules {
 		t.Follow(old.schedules.Of(t.Binding))
 	}
@@ -279,7 +279,7 @@ func sees(a, b *builtins.WatchBinding) bool {
 // common go on without being listed again.
 func (e *Engine) begun(c *change) {
 	m := c.module
-	if m.started {
+	if m.life != down {
 		incarnation := e.op() // of watches: an earlier one may have had the same hook and binding
 		for _, h := range c.fresh {
 			e.startHook(h, incarnation)

@@ -84,7 +84,7 @@ func differs(objects []DriftObject) string {
 // repairable says that objects of the module's release may be put right: nothing else works on it, and
 // its last work has succeeded.
 func (m *module) repairable() bool {
-	return !m.removed && !m.leaving && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
+	return !m.removed && m.life != leaving && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
 }
 
 // repair has objects put right that differ.

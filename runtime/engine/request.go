@@ -94,7 +94,7 @@ func (h *hook) refusesRequests() string {
 	switch m := h.module; {
 	case h.gen.Session:
 		return ""
-	case !m.started || m.leaving:
+	case m.life != up:
 		return "module " + m.name + " is not running"
 	case h.barred != "":
 		return h.barred
@@ -120,7 +120,7 @@ func (e *Engine) responded(r *asked, err error) {
 	e.do(Respond{ID: r.request, Response: r.done.Response, Err: err})
 	switch {
 	case err != nil:
-		h.failures++
+		h.ran.Failures++
 		if text := err.Error(); h.subjects.Answer(s, text) {
 			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(text) + " (the request failed)"})
 		}
@@ -138,8 +138,8 @@ func (e *Engine) serve(m *module) {
 	}
 	next := Serve{Module: m.gen}
 	stays := e.globals.Stays != "" && m.verdict.Do == verdicts.Hold
-	known := m.started || m.verdict.State == status.ModuleOff && !stays || m.verdict.Do == verdicts.Uninstall
-	if m.started && !m.leaving {
+	known := m.life != down || m.verdict.State == status.ModuleOff && !stays || m.verdict.Do == verdicts.Uninstall
+	if m.life == up {
 		for _, h := range m.hooks {
 			switch {
 			case !h.answersRequests():

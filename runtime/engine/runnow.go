@@ -59,9 +59,9 @@ func (e *Engine) runnable(in RunNow) (hooks []*hook, err error) {
 // refusesRuns says why no hook of the module runs now.
 func (e *Engine) refusesRuns(m *module) error {
 	switch {
-	case m.leaving:
+	case m.life == leaving:
 		return fmt.Errorf("module %s is being uninstalled", m.name)
-	case m.started:
+	case m.life != down:
 		return nil
 	case m == e.global:
 		return errors.New("the global hooks have not started yet; try again in a moment")

@@ -133,7 +133,7 @@ func TestALostRaceIsNoFailure(t *testing.T) {
 			}
 			w.start()
 			w.advance(10 * time.Second)
-			failures := w.e.modules["web"].hooks[0].failures
+			failures := w.e.modules["web"].hooks[0].ran.Failures
 			if once := lost == 3; once != (failures == 0) || once && tries != 4 || tries > 10 || !once && allowed && tries != 5 {
 				t.Errorf("allowed %v, %d lost: %d tries, %d failures", allowed, lost, tries, failures)
 			}

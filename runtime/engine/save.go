@@ -59,7 +59,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 func (e *Engine) saved(a asked, in Saved) {
 	save := a.action.(Save)
 	m, runs, err := a.module, save.Runs, in.Err
-	away, placed := m.store.Away(), m.store.Kept(isOrder)
+	away := m.store.Away()
 	failed := m.store.End(e.now, err, e.opts.Jitter)
 	if away && err == nil {
 		e.back()
@@ -86,9 +86,7 @@ func (e *Engine) saved(a asked, in Saved) {
 		}
 	}
 	if m == e.global && err == nil {
-		if e.countConfig(); !placed && m.store.Kept(isOrder) {
-			e.touchAll()
-		}
+		e.countConfig()
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so
 		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
@@ -100,6 +98,6 @@ func (e *Engine) back() {
 	for _, m := range e.everyone() {
 		m.store.Back()
 		e.retrySoon(m)
-		e.touch(m)
 	}
+	e.moves++
 }

@@ -30,7 +30,7 @@ func (e *Engine) setsRemoved(a asked, in SetsRemoved) {
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
 func (e *Engine) stepSets(m *module) {
-	if e.globals.Stays != "" || !m.started || m.leaving || m.pass.Uninstalling() || !m.sets.Due(e.now) {
+	if e.globals.Stays != "" || m.life != up || m.pass.Uninstalling() || !m.sets.Due(e.now) {
 		return
 	}
 	managers := map[string]bool{}

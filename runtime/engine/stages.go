@@ -19,7 +19,7 @@ func (h *hook) leaves() bool {
 // after_delete hooks. A removal that has begun with the uninstall is brought to its end.
 func (m *module) leaves() bool {
 	switch {
-	case m.leaving && m.pass.MustLeave():
+	case m.life == leaving && m.pass.MustLeave():
 		return true
 	case m.verdict.Do != verdicts.Uninstall || m.broken != "" || !m.there():
 		return false
@@ -30,10 +30,10 @@ func (m *module) leaves() bool {
 // beginLeaving starts what before_delete and after_delete hooks need: their watches,
 // and nothing else of the module.
 func (e *Engine) beginLeaving(m *module) {
-	if m.started {
+	if m.life != down {
 		e.takeDown(m)
 	}
-	m.started, m.leaving = true, true
+	m.life = leaving
 	for _, h := range m.hooks {
 		if h.leaves() {
 			e.startWatches(h, m.incarnation)
@@ -48,7 +48,7 @@ const upKey = "up"
 // noteUp notes that the module's hooks are about to run. No run begins before that is
 // kept: another process has to know, too.
 func (m *module) noteUp() {
-	if !m.started || m.leaving {
+	if m.life != up {
 		return
 	}
 	var up []byte
@@ -71,7 +71,7 @@ func (m *module) leavingReason() string {
 
 // beginAll queues the before_all hooks, once the other global hooks were tried.
 func (e *Engine) beginAll() {
-	if e.standings.Begun() || !e.global.started {
+	if e.standings.Begun() || e.global.life == down {
 		return
 	}
 	for _, h := range e.global.hooks {

@@ -50,7 +50,7 @@ func (e *Engine) number(in Start) {
 
 // follow starts the watches of a module that runs where the Lease is. CRDs have come from there.
 func (e *Engine) follow(m *module) {
-	m.started = true
+	m.life = up
 	for _, h := range m.hooks {
 		e.startWatches(h, m.incarnation)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) cold() string {
 		if m.verdict.State == status.ModuleStarting {
 			return "module " + m.name + " is starting: " + m.verdict.Reason
 		}
-		if !m.started {
+		if m.life == down {
 			continue
 		}
 		for _, h := range m.hooks {

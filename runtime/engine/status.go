@@ -25,7 +25,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 	case e.standsBy() && v.Do.Goes():
 		return v.State, v.Reason // how far it has gone the one that leads knows
 	}
-	if m.leaving {
+	if m.life == leaving {
 		if why := m.leavingReason(); why != "" {
 			if m.removed {
 				why += goneHint
@@ -38,7 +38,7 @@ func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
 		return status.ModuleFailed, fmt.Sprintf("uninstall: %s (try %d)", p.Err(), p.Tries())
 	case v.Do == verdicts.GiveBack && p.Err() != "":
 		return status.ModuleFailed, "its release is not given back: " + p.Err()
-	case v.Do.Goes(), m.leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
+	case v.Do.Goes(), m.life == leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
 		return v.State, v.Reason
@@ -219,14 +219,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		return status.Hook{ID: h.gen.ID, Module: m.name, LastError: m.verdict.Reason}
 	}
 	own := lane.ID{Group: h.gen.ID}
-	out := status.Hook{
-		ID: h.gen.ID, Module: m.name, LastError: h.subjects.Failure(), Attempt: h.lane.Attempt(own),
-		Runs: h.runs, Failures: h.failures, Duration: status.Duration(h.took),
-	}
-	if !h.lastRun.IsZero() {
-		at := h.lastRun
-		out.LastRun = &at
-	}
+	out := h.ran
+	out.ID, out.Module, out.LastError, out.Attempt = h.gen.ID, m.name, h.subjects.Failure(), h.lane.Attempt(own)
 	notBefore, waits := h.lane.Waiting(own)
 	if h.forEach() {
 		waits = h.lane.Waits(h.gen.ID)
@@ -250,7 +244,7 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		out.State = status.HookFailed
 	case waits:
 		out.State = status.HookQueued
-	case h.runs > 0:
+	case h.ran.Runs > 0:
 		out.State, out.Reason = status.HookOK, h.subjects.Waiting()
 	default:
 		out.State = status.HookWaiting

@@ -29,7 +29,7 @@ func (h *hook) fire(t *timers.Timer, tick time.Time) builtins.Event {
 
 // fireSchedules queues what has fallen due of a module.
 func (e *Engine) fireSchedules(m *module) {
-	if !m.started {
+	if m.life == down {
 		return
 	}
 	for _, h := range m.hooks {

@@ -52,7 +52,7 @@ func (e *Engine) retrySoon(m *module) {
 // setLayer makes what a subject sets count. The next look at its module shows it.
 func (e *Engine) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
 	if m.values.Set(s.ID(), ops) {
-		e.touchAll() // no module's values show a switch
+		e.moves++ // no module's values show a switch
 	}
 	m.moves = append(m.moves, cause)
 	e.touch(m)

@@ -44,7 +44,7 @@ func wantInStep(t testing.TB, e *Engine) {
 		if was, now := e.standings.Of(m.name), e.standing(m); was != now {
 			t.Errorf("module %s stands as %b, not %b", m.name, now, was)
 		}
-		if !m.leaving && e.globals.Pending == "" { // which holds those that do not run, as soon as they are looked at again
+		if m.life != leaving && e.globals.Pending == "" { // which holds those that do not run, as soon as they are looked at again
 			was := m.verdict
 			m.verdict = verdicts.Decide(e.facts(m))
 			e.wait(m)

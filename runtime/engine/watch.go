@@ -37,7 +37,7 @@ func WatchHook(id string) string {
 // module does not run.
 func (e *Engine) Watches(module, hook string) map[string]string {
 	m := e.module(module)
-	if m == nil || !m.started || m.byKey[hook] == nil {
+	if m == nil || m.life == down || m.byKey[hook] == nil {
 		return nil
 	}
 	return m.byKey[hook].watchIDs()
@@ -109,9 +109,6 @@ func (e *Engine) watchFailed(in WatchFailed) {
 	}
 	if unsure && !w.Unsure() && h.watches.Synced() {
 		e.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
-	}
-	if h.module == e.global {
-		e.touchAll()
 	}
 }
 

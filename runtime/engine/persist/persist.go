@@ -82,7 +82,10 @@ func (s *Store) Clear() {
 }
 
 // Stands says whether what counts at a key is sure to stand in the Secrets.
-func (s *Store) Stands(key string) bool { return s.Has(key) && !s.unsaved[key] && !s.writing[key] }
+func (s *Store) Stands(key string) bool { return s.Has(key) && s.Written(key) }
+
+// Written says whether what counts at a key, or that nothing does, is sure to be so in the Secrets.
+func (s *Store) Written(key string) bool { return !s.unsaved[key] && !s.writing[key] }
 
 // Kept says whether all that counts at such keys is sure to stand in the Secrets, and nothing else.
 func (s *Store) Kept(such func(key string) bool) bool {
