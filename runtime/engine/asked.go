@@ -23,24 +23,24 @@ type asked struct {
 }
 
 // op numbers the action that the next call of ask appends.
-func (e *Engine) op() uint64 {
-	e.ops++
-	return e.ops
+func (t *turn) op() uint64 {
+	t.ops++
+	return t.ops
 }
 
 // ask appends an action of a module, and waits for its answer.
-func (e *Engine) ask(m *module, a Action) {
-	e.pending[e.ops] = &asked{module: m, action: a, version: m.values.Version()}
-	e.do(a)
+func (t *turn) ask(m *module, a Action) {
+	t.pending[t.ops] = &asked{module: m, action: a, version: m.values.Version()}
+	t.do(a)
 }
 
 // answered has the one that waits hear of the end of an action.
-func (e *Engine) answered(op uint64, in Input) {
-	waits := e.pending[op]
+func (e *Engine) answered(in answer) {
+	waits := e.pending[in.op()]
 	if waits == nil {
 		return
 	}
-	delete(e.pending, op)
+	delete(e.pending, in.op())
 	a := *waits
 	switch in := in.(type) {
 	case Evaluated:
@@ -65,16 +65,16 @@ func (e *Engine) answered(op uint64, in Input) {
 }
 
 // run returns a run that is under way, or nil.
-func (e *Engine) run(id uint64) *asked {
-	if a := e.pending[id]; a != nil && a.hook != nil {
+func (t *turn) run(id uint64) *asked {
+	if a := t.pending[id]; a != nil && a.hook != nil {
 		return a
 	}
 	return nil
 }
 
 // over ends a run that was under way.
-func (e *Engine) over(r *asked) {
-	delete(e.pending, r.call().Run)
+func (t *turn) over(r *asked) {
+	delete(t.pending, r.call().Run)
 	if r.module.runs[r.hook]--; r.module.runs[r.hook] == 0 {
 		delete(r.module.runs, r.hook)
 	}

@@ -35,7 +35,7 @@ func (h *hook) past(s *subjects.Subject, now time.Time) (out hooks.Past) {
 
 // childrenWritten takes in what has become of the writes of children. Apart says that nothing but children could not
 // be written: each of them has its own wait.
-func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
+func (t *turn) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 	h, s := r.hook, r.subject
 	rounds := h.repairs[s.Key]
 	var contests []contest
@@ -44,9 +44,9 @@ func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 			return apart && fate.Err == nil
 		}
 		w := r.done.Writes[i]
-		learned := s.Outcome().Wrote(w, fate, e.now, func(tries int) time.Duration { return e.delay(h, fate.Err, tries) })
+		learned := s.Outcome().Wrote(w, fate, t.now, func(tries int) time.Duration { return t.delay(h, fate.Err, tries) })
 		if learned && w.Put { // it may have changed nothing, so that no event tells of it
-			e.add(h, s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
+			t.add(h, s, lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 		}
 		apart = apart || fate.Err != nil
 		if w.By == "" || !fate.Written {
@@ -56,33 +56,33 @@ func (e *Engine) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 			rounds = repairs.Rounds[reconcile.ID]{}
 			h.repairs[s.Key] = rounds
 		}
-		if rounds.Add(w.ID, "", w.By, e.now) {
+		if rounds.Add(w.ID, "", w.By, t.now) {
 			contests = append(contests, contest{w.Ref, repairs.Contest{By: w.By}})
 		}
 	}
-	if rounds.Forget(e.now); len(rounds) == 0 {
+	if rounds.Forget(t.now); len(rounds) == 0 {
 		delete(h.repairs, s.Key)
 	}
 	if len(contests) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
+		t.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
 	}
 	return apart
 }
 
 // childrenFailed ends a run that could not write some children. They are tried again, each in its own time;
 // nothing else waits for that.
-func (e *Engine) childrenFailed(r *asked, err error) {
+func (t *turn) childrenFailed(r *asked, err error) {
 	h, s := r.hook, r.subject
 	err = r.done.Seen.Err(err)
-	e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: h.gen.ID, Err: err})
+	t.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: h.gen.ID, Err: err})
 	h.ran.Failures++
-	next := roundUp(s.Outcome().Next(r.call().Past.Failures).Sub(e.now)).String()
-	e.do(Note{Level: builtins.LevelError, Module: r.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
-	e.runSucceeded(r, err.Error())
+	next := roundUp(s.Outcome().Next(r.call().Past.Failures).Sub(t.now)).String()
+	t.do(Note{Level: builtins.LevelError, Module: r.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
+	t.runSucceeded(r, err.Error())
 }
 
 // retryAll has all that has failed of a hook tried again once a pause has passed since then.
-func (e *Engine) retryAll(h *hook, pause time.Duration) {
+func (t *turn) retryAll(h *hook, pause time.Duration) {
 	h.lane.RetryAllSoon(h.gen.ID, pause)
 	if h.gen.Controller == nil {
 		return
@@ -91,7 +91,7 @@ func (e *Engine) retryAll(h *hook, pause time.Duration) {
 		before := s.Outcome().Next(nil)
 		s.Outcome().RetrySoon(pause, "", "")
 		if next := s.Outcome().Next(nil); !next.Equal(before) {
-			e.requeueAt(s, next)
+			t.requeueAt(s, next)
 		}
 	}
 }

@@ -18,30 +18,30 @@ import (
 )
 
 // runDone checks what a run asked for and has it committed.
-func (e *Engine) runDone(in RunDone) {
-	r := e.run(in.Run)
+func (t *turn) runDone(in RunDone) {
+	r := t.run(in.Run)
 	if r == nil {
 		return
 	}
 	h := r.hook
 	switch {
 	case r.outdated(), in.Gone, in.Incomplete && r.request != 0:
-		e.drop(r)
+		t.drop(r)
 		return
 	case in.Incomplete: // its watch was replaced, or holds nothing for now
-		e.over(r)
-		h.lane.Failed(r.work(), e.now.Add(h.gen.Retry.Min))
+		t.over(r)
+		h.lane.Failed(r.work(), t.now.Add(h.gen.Retry.Min))
 		return
 	}
 	h.ran.Duration = status.Duration(in.Took)
 	h.ran.Runs++
 	if h.gen.Controller != nil {
 		r.subject.Outcome().Decided(in.Waits, in.Actions, in.Err != nil)
-		e.looked(r, &in)
+		t.looked(r, &in)
 	}
 	if in.Err != nil && !h.keeps(&in) {
 		r.done = in
-		e.runFailed(r, in.Err)
+		t.runFailed(r, in.Err)
 		return
 	}
 	if r.call().Cleanup { // what the object had set and remembered goes with it
@@ -51,8 +51,8 @@ func (e *Engine) runDone(in RunDone) {
 		}
 	}
 	r.done = in
-	r.done.Effects.Writes = e.held(r)
-	e.commit(r)
+	r.done.Effects.Writes = t.held(r)
+	t.commit(r)
 }
 
 // keeps says whether a run that has failed has its effects committed all the same: a controller does what it
@@ -67,42 +67,44 @@ func (h *hook) keeps(in *RunDone) bool {
 
 // commit has the objects written that a run asks for, unless its values would be refused.
 // Then its layer and state are kept: see written.
-func (e *Engine) commit(r *asked) {
+func (t *turn) commit(r *asked) {
 	s, m := r.subject, r.module
 	if len(r.done.Effects.Writes) == 0 {
-		e.written(r)
+		t.written(r)
 		return
 	}
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
-		err := r.check(e.proposed(r))
+		err := r.check(t.proposed(r))
 		if err == nil { // or it is too large
 			_, err = s.Keep(layer, effect.Memory{})
 		}
 		if err != nil {
-			e.commitFailed(r, err)
+			t.commitFailed(r, err)
 			return
 		}
 	}
-	if err := e.configured(r); err != nil {
-		e.commitFailed(r, err)
+	if err := t.configured(r); err != nil {
+		t.commitFailed(r, err)
 		return
 	}
 	commit := Commit{Run: r.done.Run, Module: m.name, Hook: r.hook.gen, Writes: r.done.Effects.Writes, Cause: r.cause, Seen: r.done.Seen}
-	e.applies(r.hook, commit.Writes)
+	if slices.ContainsFunc(commit.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && !w.Set.Keep }) {
+		m.sets.Applies(effect.Manager(r.hook.gen.ID), t.ops)
+	}
 	if r.ownsSets() {
 		s.Leave(subjects.Sets)
 	}
-	e.wrote.Begin(commit.Writes, commit.Cause)
-	e.do(commit)
+	t.wrote.Begin(commit.Writes, commit.Cause)
+	t.do(commit)
 }
 
 // proposed are the values of a module with those of its other runs whose objects are being written, or are: what is
 // refused beside them is refused before it writes anything, and writes nothing twice.
-func (e *Engine) proposed(r *asked) *layers.Proposal {
+func (t *turn) proposed(r *asked) *layers.Proposal {
 	m := r.module
 	p := m.values.Propose()
-	for _, id := range slices.Sorted(maps.Keys(e.pending)) {
-		if other := e.run(id); other != nil && other != r && other.module == m && other.done.Run != 0 && !other.outdated() {
+	for _, id := range slices.Sorted(maps.Keys(t.pending)) {
+		if other := t.run(id); other != nil && other != r && other.module == m && other.done.Run != 0 && !other.outdated() {
 			p.Set(other.subject.ID(), other.nextLayer(m.layer(other.subject)))
 		}
 	}
@@ -146,37 +148,37 @@ func (r *asked) ownsSets() bool {
 	return r.subject.Key != "" && slices.ContainsFunc(r.done.Effects.Writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && w.Owner != nil })
 }
 
-func (e *Engine) committed(in Committed) {
-	r, apart := e.run(in.Run), false
+func (t *turn) committed(in Committed) {
+	r, apart := t.run(in.Run), false
 	if r != nil {
-		e.wrote.End(r.done.Effects.Writes, r.cause)
-		apart = e.childrenWritten(r, in.Children)
+		t.wrote.End(r.done.Effects.Writes, r.cause)
+		apart = t.childrenWritten(r, in.Children)
 	}
 	switch {
 	case r == nil:
 	case r.outdated():
-		e.drop(r)
+		t.drop(r)
 	case in.Err != nil && apart && r.done.Err == nil:
-		e.childrenFailed(r, in.Err)
+		t.childrenFailed(r, in.Err)
 	case in.Err != nil:
-		e.commitFailed(r, in.Err)
+		t.commitFailed(r, in.Err)
 	default:
-		e.written(r)
+		t.written(r)
 	}
 }
 
 // written goes on once the objects are written: what the run sets and remembers is kept,
 // when it differs, and what it says.
-func (e *Engine) written(r *asked) {
+func (t *turn) written(r *asked) {
 	s, m := r.subject, r.module
 	layer := r.nextLayer(m.layer(s))
 	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) && len(r.done.Effects.Messages) == 0 {
-		e.runCommitted(r)
+		t.runCommitted(r)
 		return
 	}
-	until := e.now
+	until := t.now
 	if s.Key != "" && r.request == 0 {
-		until = e.now.Add(gatherFor)
+		until = t.now.Add(gatherFor)
 	}
 	m.store.Join(r.done.Run, object.PlainSize(r.done.Effects.State)+sizeOf(layer)+sizeOfMessages(r.done.Effects.Messages), until)
 	// Its objects are written: those behind it need not wait for what is kept of it.
@@ -208,8 +210,8 @@ func sizeOfMessages(messages []effect.Message) int {
 }
 
 // drop forgets a run whose subject is not there any more.
-func (e *Engine) drop(r *asked) {
-	e.end(r)
+func (t *turn) drop(r *asked) {
+	t.end(r)
 	h, m := r.hook, r.module
 	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !h.running() {
 		next.before = slices.DeleteFunc(next.before, func(other *hook) bool { return other == h })
@@ -219,66 +221,66 @@ func (e *Engine) drop(r *asked) {
 		if !r.outdated() {
 			why = "its snapshots are not complete"
 		}
-		e.do(Respond{ID: r.request, Err: fmt.Errorf("hook %s: %s: %w", h.gen.ID, why, ErrNotReady)})
+		t.do(Respond{ID: r.request, Err: fmt.Errorf("hook %s: %s: %w", h.gen.ID, why, ErrNotReady)})
 	}
 	if r.gone() && r.ownsSets() { // applied after those of its object were dropped
-		e.do(DropSets{Module: m.name, Hook: h.gen.ID, Key: r.subject.Key})
+		t.do(DropSets{Module: m.name, Hook: h.gen.ID, Key: r.subject.Key})
 	}
 }
 
 // end takes out a run that has its end, and gives its work back.
-func (e *Engine) end(r *asked) {
-	e.over(r)
+func (t *turn) end(r *asked) {
+	t.over(r)
 	r.hook.lane.Done(r.work())
 }
 
 // runCommitted ends a run whose effects are committed.
-func (e *Engine) runCommitted(r *asked) {
+func (t *turn) runCommitted(r *asked) {
 	if r.done.Err == nil {
-		e.runSucceeded(r, r.subject.Outcome().Failure())
+		t.runSucceeded(r, r.subject.Outcome().Failure())
 		return
 	}
-	e.count(r)
-	e.runFailed(r, r.done.Err)
+	t.count(r)
+	t.runFailed(r, r.done.Err)
 }
 
 // runSucceeded makes the effects of a run count. Failing says which children cannot be written, or "".
-func (e *Engine) runSucceeded(r *asked, failing string) {
-	e.end(r)
+func (t *turn) runSucceeded(r *asked, failing string) {
+	t.end(r)
 	h, s, m := r.hook, r.subject, r.module
 	effects, events := &r.done.Effects, r.call().Events
 	if r.request == 0 {
 		echo := h.echoes.Of(s.ID())
 		h.lane.Delay(work(s), echo.Until())
-		echo.End(len(effects.Writes) > 0, e.now)
+		echo.End(len(effects.Writes) > 0, t.now)
 		if failing != "" {
 			h.subjects.Fail(s, failing, false)
 		} else if h.subjects.Succeed(s) {
-			e.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
+			t.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
 		}
 	}
-	e.count(r)
+	t.count(r)
 	if r.request != 0 {
 		if effects.Requeue > 0 {
-			e.requeueAt(s, e.now.Add(effects.Requeue))
+			t.requeueAt(s, t.now.Add(effects.Requeue))
 		}
-		e.responded(r, nil)
+		t.responded(r, nil)
 		return
 	}
-	for _, t := range h.schedules.Ran(events) {
-		m.keepTick(t)
+	for _, timer := range h.schedules.Ran(events) {
+		m.keepTick(timer)
 	}
-	e.requeueAt(s, e.nextLook(r))
+	t.requeueAt(s, t.nextLook(r))
 	if r.call().Cleanup && r.done.Waits == "" {
-		e.cleaned(h, s)
+		t.cleaned(h, s)
 	}
 	m.pass.Ran(h.gen.ID, events, failing == "")
 }
 
 // nextLook is when the subject of a run has the next one, though nothing changes; zero: it has none.
-func (e *Engine) nextLook(r *asked) time.Time {
+func (t *turn) nextLook(r *asked) time.Time {
 	next, after := r.done.Due, r.done.Effects.Requeue
-	if again := e.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
+	if again := t.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
 	if again := r.subject.Outcome().Next(r.call().Past.Failures); !again.IsZero() && (next.IsZero() || again.Before(next)) {
@@ -291,60 +293,60 @@ func (e *Engine) nextLook(r *asked) time.Time {
 }
 
 // count makes what a run sets, remembers, publishes and sends count.
-func (e *Engine) count(r *asked) {
+func (t *turn) count(r *asked) {
 	h, s, m, effects := r.hook, r.subject, r.module, &r.done.Effects
 	s.Remember(r.nextMemory())
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
-		e.setLayer(m, s, layer, r.cause)
+		t.setLayer(m, s, layer, r.cause)
 	} else {
 		m.values.Relocate(s.ID(), layer)
 	}
 	if len(effects.Metrics) > 0 {
 		s.Leave(subjects.Metrics)
-		e.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: effects.Metrics})
+		t.do(Publish{Module: m.name, Hook: h.gen.ID, Key: s.Key, Metrics: effects.Metrics})
 	}
-	e.send(r)
+	t.send(r)
 }
 
 // cleaned ends the life of an object for its hook, unless it has come back meanwhile. One that was made anew
 // under its name begins its own.
-func (e *Engine) cleaned(h *hook, s *subjects.Subject) {
+func (t *turn) cleaned(h *hook, s *subjects.Subject) {
 	if s.Leaving() {
 		next := s.Next()
-		e.dropObject(h, s)
+		t.dropObject(h, s)
 		if w := h.eachWatch(); next != nil {
 			next.Binding = w.Binding
-			e.eachChanged(h, w, []builtins.Event{*next})
+			t.eachChanged(h, w, []builtins.Event{*next})
 		}
 		return
 	}
-	e.clearSubject(h.module, s)
+	t.clearSubject(h.module, s)
 }
 
 // commitFailed ends a run whose effects could not be committed.
-func (e *Engine) commitFailed(r *asked, err error) {
+func (t *turn) commitFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
 	if r.done.Err == nil {
-		e.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Err: err})
+		t.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Err: err})
 	} else { // known to have failed; it is tried again, though it may say that this is of no use
 		err = fmt.Errorf("%v; %w", r.done.Err, err)
 	}
-	e.runFailed(r, err)
+	t.runFailed(r, err)
 }
 
 // allowed says that the run may fail.
 func (r *asked) allowed() bool { return r.hook.gen.AllowFailure && !r.call().Cleanup }
 
 // runFailed keeps the events for the next try and leaves everything else as it was.
-func (e *Engine) runFailed(r *asked, err error) {
+func (t *turn) runFailed(r *asked, err error) {
 	h, s, m := r.hook, r.subject, r.module
 	if r.request != 0 {
-		e.end(r)
-		e.responded(r, err)
+		t.end(r)
+		t.responded(r, err)
 		return
 	}
 	work := r.work()
-	e.over(r)
+	t.over(r)
 	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
 	if !lost {
 		h.subjects.Fail(s, err.Error(), allowed)
@@ -365,26 +367,26 @@ func (e *Engine) runFailed(r *asked, err error) {
 			level = builtins.LevelDebug
 		}
 	default:
-		delay := e.delay(h, err, work.Attempt)
+		delay := t.delay(h, err, work.Attempt)
 		if failed != nil && failed.RetryAfter > 0 {
 			delay = failed.RetryAfter
 		}
 		if lost {
 			level = builtins.LevelDebug
 		}
-		h.lane.Failed(work, e.now.Add(delay))
+		h.lane.Failed(work, t.now.Add(delay))
 		then += "next try in " + roundUp(delay).String()
 	}
 	if h.gen.Controller != nil { // what has failed puts off nothing else of its parent
-		e.requeueAt(s, e.nextLook(r))
+		t.requeueAt(s, t.nextLook(r))
 	}
-	e.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
+	t.do(Note{Level: level, Module: m.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (" + then + ")"})
 	m.pass.Ran(h.gen.ID, work.Events, allowed && !lost)
 }
 
 // delay is how long the next try waits after so many tries; err is that of the last one.
-func (e *Engine) delay(h *hook, err error, tries int) time.Duration {
-	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.After(err, tries, e.opts.Jitter())
+func (t *turn) delay(h *hook, err error, tries int) time.Duration {
+	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.After(err, tries, t.opts.Jitter())
 }
 
 func roundUp(d time.Duration) time.Duration {

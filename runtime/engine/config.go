@@ -70,7 +70,7 @@ func (e *Engine) countConfig() {
 		if m == nil {
 			continue
 		}
-		if (e.policyOf(m, before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
+		if (m.policy(before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
 			m.pass.Want(nil) // the objects of its release get their label, or are watched no more
 		}
 		e.touch(m)
@@ -87,7 +87,7 @@ func (e *Engine) countConfig() {
 func (e *Engine) configSections() []userconfig.Section {
 	var out []userconfig.Section
 	for _, m := range e.all() {
-		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m == e.global, Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig, Asks: m.gen.SettingsDigest})
+		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m.isGlobal(), Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig, Asks: m.gen.SettingsDigest})
 	}
 	for _, m := range e.gone() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
@@ -140,7 +140,7 @@ func (e *Engine) adoptConfig() {
 // reconcile tries again what of a module waits for its next try, and looks at its release.
 func (e *Engine) reconcile(in Reconcile) {
 	m := e.any(in.Module)
-	if e.gen == nil || m == nil || m == e.global {
+	if e.gen == nil || m == nil || m.isGlobal() {
 		return
 	}
 	m.crds.Soon(e.now)
@@ -162,9 +162,9 @@ func (e *Engine) reconcile(in Reconcile) {
 func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil) }
 
 // userConfig is what a hook of the module gets from config.get.
-func (e *Engine) userConfig(m *module) map[string]any {
-	if m == e.global {
-		return map[string]any{globalName: e.config.Accepted().Global}
+func (t *turn) userConfig(m *module) map[string]any {
+	if m.isGlobal() {
+		return map[string]any{globalName: t.config.Accepted().Global}
 	}
-	return e.config.Accepted().Sections[m.name]
+	return t.config.Accepted().Sections[m.name]
 }

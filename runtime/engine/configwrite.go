@@ -18,22 +18,22 @@ import (
 
 // configured has what a run changes of the user's config go to the object that holds the section of
 // its module, or says why nothing must be changed. A change that the schema refuses would not come into force.
-func (e *Engine) configured(r *asked) error {
+func (t *turn) configured(r *asked) error {
 	changes := func(w effect.Write) bool { return w.Kind == effect.WriteConfig }
 	if !slices.ContainsFunc(r.done.Effects.Writes, changes) {
 		return nil
 	}
-	m, config := r.module, e.config
+	m, config := r.module, t.config
 	from, last := config.ValuesFrom(m.name), config.Accepted().Sections[m.name]
-	if m == e.global {
+	if m.isGlobal() {
 		last = config.Accepted().Global
 	}
 	switch {
 	case from != "":
 	case config.State() == ConfigUnreadable:
-		return fmt.Errorf("the user's config cannot be changed: %s cannot be read", e.opts.configWhere())
+		return fmt.Errorf("the user's config cannot be changed: %s cannot be read", t.opts.configWhere())
 	case config.State() == ConfigMissing && config.Held():
-		return fmt.Errorf("the user's config cannot be changed: %s is gone, and what it said last stays in force; create it again", e.opts.configWhere())
+		return fmt.Errorf("the user's config cannot be changed: %s is gone, and what it said last stays in force; create it again", t.opts.configWhere())
 	}
 	next, writes := last, slices.Clone(r.done.Effects.Writes)
 	for i := range writes {
@@ -47,7 +47,7 @@ func (e *Engine) configured(r *asked) error {
 			w.Ref = effect.Ref{APIVersion: effect.ModuleAPIVersion, Kind: effect.ModuleKind, Name: m.name}
 		}
 		change.Create = config.State() == ConfigMissing
-		if stands, _ := values.Stands(next, &change); !stands && !r.hook.paced(e.now, change.Path) {
+		if stands, _ := values.Stands(next, &change); !stands && !r.hook.paced(t.now, change.Path) {
 			return fmt.Errorf("config %s of section %s is changed again and again: a change of the config has the hook run again; set the same value for the same config",
 				values.PathString(change.Path), change.Key)
 		}

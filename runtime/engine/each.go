@@ -34,10 +34,10 @@ func (h *hook) asks() bool { return h.gen.Controller != nil && h.gen.Controller.
 func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Key} }
 
 // queue has events wait for the hook: with for_each, for the objects that they are for.
-func (e *Engine) queue(h *hook, events ...builtins.Event) {
+func (t *turn) queue(h *hook, events ...builtins.Event) {
 	if h.module.life == leaving {
 		// Stages alone have it run. A failed run may succeed now.
-		e.retryAll(h, h.gen.Retry.Min)
+		t.retryAll(h, h.gen.Retry.Min)
 		return
 	}
 	if h.forEach() {
@@ -51,7 +51,7 @@ func (e *Engine) queue(h *hook, events ...builtins.Event) {
 		case 0:
 			n = 1
 		}
-		e.wake(h, events[:n])
+		t.wake(h, events[:n])
 		events = events[n:]
 	}
 }
@@ -76,11 +76,11 @@ func fewer(events []builtins.Event) []builtins.Event {
 }
 
 // wake has events wait that are for all subjects, or one that is for some.
-func (e *Engine) wake(h *hook, events []builtins.Event) {
+func (t *turn) wake(h *hook, events []builtins.Event) {
 	wakes := events[0].Wakes
 	if wakes == nil {
 		for _, s := range h.subjects.All() {
-			e.add(h, s, lane.Unordered, events...)
+			t.add(h, s, lane.Unordered, events...)
 			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
 		return
@@ -89,7 +89,7 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 	ev.Wakes = nil
 	for _, key := range wakes.Keys {
 		if s := h.subjects.At(key); s != nil { // else nobody has this key
-			e.add(h, s, lane.Unordered, ev)
+			t.add(h, s, lane.Unordered, ev)
 			s.Outcome().RetrySoon(h.gen.Retry.Min, ev.Namespace, cmp.Or(ev.Name, "-")) // what failed about this object
 		}
 	}
@@ -98,7 +98,7 @@ func (e *Engine) wake(h *hook, events []builtins.Event) {
 // syncObjects takes in all objects that there are. While their kind is not served nobody knows them. With a cleanup
 // they stay as they are, for an object with the finalizer does not go before its cleanup, and nothing waits for their
 // runs; without one they count as gone. back says that the kind was not served until now.
-func (e *Engine) syncObjects(h *hook, in WatchSynced, back bool) {
+func (t *turn) syncObjects(h *hook, in WatchSynced, back bool) {
 	if !in.Served && h.cleans() {
 		h.subjects.Unknown()
 		return
@@ -108,56 +108,56 @@ func (e *Engine) syncObjects(h *hook, in WatchSynced, back bool) {
 		leaving = slices.DeleteFunc(h.subjects.All(), func(s *subjects.Subject) bool { return !s.Leaving() })
 	}
 	for _, o := range in.Objects {
-		e.observeObject(h, o)
+		t.observeObject(h, o)
 	}
 	for _, s := range leaving {
 		if !s.Leaving() {
 			continue
 		}
 		ns, name := s.Name()
-		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: ns, Name: name})
+		t.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: ns, Name: name})
 	}
 	for _, s := range h.subjects.Missing(in.Objects) {
-		e.dropObject(h, s)
+		t.dropObject(h, s)
 		h.module.finalizers.Unswept(h.gen.ID) // it may be there, and not be selected any more
 	}
 }
 
 // observeObject takes in one object as it is. It returns nil when nothing else that happens to it
 // is for a run.
-func (e *Engine) observeObject(h *hook, o Object) *subjects.Subject {
+func (t *turn) observeObject(h *hook, o Object) *subjects.Subject {
 	s, news := h.subjects.Observe(o, h.cleans())
 	switch news {
 	case subjects.Gone:
 		if s != nil {
-			e.dropObject(h, s)
+			t.dropObject(h, s)
 		}
 		return nil
 	case subjects.Behind:
 		return nil
 	case subjects.Waits:
 		h.lane.Forget(work(s))
-		e.requeueAt(s, time.Time{})
+		t.requeueAt(s, time.Time{})
 		return nil
 	case subjects.Leaves:
-		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+		t.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
 	}
 	return s
 }
 
 // eachChanged queues what has happened to the objects of a hook with for_each.
-func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event) {
-	for _, ev := range e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events) {
+func (t *turn) eachChanged(h *hook, w *watches.Watch, events []builtins.Event) {
+	for _, ev := range t.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events) {
 		if ev.Type == "deleted" {
-			e.deleteObject(h, ev)
+			t.deleteObject(h, ev)
 			continue
 		}
 		uid := cmp.Or(object.UID(ev.Object), object.UID(ev.Result))
-		s := e.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, UID: uid, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
+		s := t.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, UID: uid, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
 		if s == nil || ev.Same || s.Leaving() && !h.asks() || !w.Decl.Triggers(ev.Type) {
 			continue
 		}
-		e.add(h, s, lane.Unordered, ev)
+		t.add(h, s, lane.Unordered, ev)
 		if ev.Cause == nil { // else Starling has written its status
 			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
@@ -165,7 +165,7 @@ func (e *Engine) eachChanged(h *hook, w *watches.Watch, events []builtins.Event)
 }
 
 // deleteObject has an object cleaned up that is not there any more.
-func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
+func (t *turn) deleteObject(h *hook, ev builtins.Event) {
 	last := ev.Result
 	if ev.Object != nil && !h.gen.Binding(h.gen.ForEach).Watch.KeepBoth {
 		last = ev.Object
@@ -174,53 +174,53 @@ func (e *Engine) deleteObject(h *hook, ev builtins.Event) {
 	switch {
 	case s == nil:
 	case news == subjects.Gone:
-		e.dropObject(h, s)
+		t.dropObject(h, s)
 	default:
-		e.add(h, s, lane.Unordered, ev)
+		t.add(h, s, lane.Unordered, ev)
 	}
 }
 
 // cleanUnwatched has an object cleaned up that the watch stopped to select while nobody looked.
-func (e *Engine) cleanUnwatched(h *hook, o Unwatched) {
+func (t *turn) cleanUnwatched(h *hook, o Unwatched) {
 	if s := h.subjects.Unwatched(o.Namespace, o.Name, o.Object); s != nil {
-		e.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+		t.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
 	}
 }
 
 // dropObject drops all that belongs to an object.
-func (e *Engine) dropObject(h *hook, s *subjects.Subject) {
+func (t *turn) dropObject(h *hook, s *subjects.Subject) {
 	h.subjects.Drop(s)
 	h.lookups.Forget(s.Key)
 	delete(h.repairs, s.Key)
 	delete(h.echoes, s.ID())
 	h.lane.Forget(work(s))
-	e.requeueAt(s, time.Time{})
-	e.clearSubject(h.module, s)
+	t.requeueAt(s, time.Time{})
+	t.clearSubject(h.module, s)
 }
 
 // clearSubject drops what a subject has set, measured and remembers.
-func (e *Engine) clearSubject(m *module, s *subjects.Subject) {
+func (t *turn) clearSubject(m *module, s *subjects.Subject) {
 	left := s.Clear()
 	if left&subjects.Metrics != 0 {
-		e.do(Unpublish{Module: m.name, Hook: s.Hook, Key: s.Key})
+		t.do(Unpublish{Module: m.name, Hook: s.Hook, Key: s.Key})
 	}
 	if left&subjects.Sets != 0 {
-		e.do(DropSets{Module: m.name, Hook: s.Hook, Key: s.Key})
+		t.do(DropSets{Module: m.name, Hook: s.Hook, Key: s.Key})
 	}
 	m.dropKept(s)
 	if len(m.layer(s)) > 0 {
-		e.setLayer(m, s, nil, nil)
+		t.setLayer(m, s, nil, nil)
 	}
 }
 
 // begin notes which objects the first snapshot has: the hook was tried once they all
 // were.
-func (e *Engine) begin(h *hook) {
+func (t *turn) begin(h *hook) {
 	begins := h.subjects.Begin(func(s *subjects.Subject) bool {
 		_, waits := h.lane.Waiting(work(s))
 		return waits && h.eachWatch().Served()
 	})
-	if !begins || e.standsBy() || !h.eachWatch().Served() {
+	if !begins || t.standsBy() || !h.eachWatch().Served() {
 		return
 	}
 	keys := map[string]bool{}
@@ -228,5 +228,5 @@ func (e *Engine) begin(h *hook) {
 		keys[s.Key] = true
 	}
 	// Sets of objects that went while no process ran.
-	e.do(DropSets{Module: h.module.name, Hook: h.gen.ID, Keys: keys})
+	t.do(DropSets{Module: h.module.name, Hook: h.gen.ID, Keys: keys})
 }

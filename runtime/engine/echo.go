@@ -20,8 +20,8 @@ func leads(cause *effect.Cause, s *subjects.Subject, events []builtins.Event) *e
 
 // add queues events for the subject's next run. One without a result has its run when it gets
 // one.
-func (e *Engine) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {
-	if s.Lacks() || e.standsBy() {
+func (t *turn) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {
+	if s.Lacks() || t.standsBy() {
 		return
 	}
 	h.lane.Add(work(s), order, events...)
@@ -29,15 +29,15 @@ func (e *Engine) add(h *hook, s *subjects.Subject, order int, events ...builtins
 	if !echo.Concerns(s.ID(), events) {
 		return
 	}
-	if ev, slowed := echo.Queue(s.ID(), h.lane.Pending(work(s)), e.now, e.opts.Jitter); slowed {
+	if ev, slowed := echo.Queue(s.ID(), h.lane.Pending(work(s)), t.now, t.opts.Jitter); slowed {
 		h.echoes[s.ID()] = echo
-		e.slowed(h, s, ev)
+		t.slowed(h, s, ev)
 	}
 	h.lane.Delay(work(s), echo.Until())
 }
 
 // slowed says that a subject wakes itself, which line does it, and how that ends.
-func (e *Engine) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
+func (t *turn) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
 	line, object, seen := "it", "", "it watches"
 	if ev.Cause.Pos != "" {
 		line = ev.Cause.Pos
@@ -57,6 +57,6 @@ func (e *Engine) slowed(h *hook, s *subjects.Subject, ev builtins.Event) {
 		"write there only what follows from the snapshots, and only when it differs, or let the filter of that watch leave it out, or add events = [] to the watch, which then fills its snapshot and wakes nobody",
 		by, line, object, seen, each)
 	if why = s.Said(why); h.echoes.Of(s.ID()).Say(why) {
-		e.do(Note{Level: builtins.LevelWarn, Module: h.module.name, Hook: h.gen.ID, Event: "HookWakesItself", Message: why})
+		t.do(Note{Level: builtins.LevelWarn, Module: h.module.name, Hook: h.gen.ID, Event: "HookWakesItself", Message: why})
 	}
 }

@@ -18,14 +18,11 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/runtime/engine/agenda"
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
-	"github.com/starling-operator/starling/runtime/engine/verdicts"
-	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -55,11 +52,7 @@ type Options struct {
 // comes.
 type Mark func(what, digest string) (ended func(ok bool), err error)
 
-// marked evaluates something of a module, noted as long as it takes.
-func (e *Engine) marked(what string, digest func() string, evaluate func() error) error {
-	return e.opts.Mark.around(what, digest, evaluate)
-}
-
+// around evaluates something of a module, noted as long as it takes.
 func (m Mark) around(what string, digest func() string, evaluate func() error) error {
 	if m == nil {
 		return evaluate()
@@ -82,40 +75,19 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Engine is the state machine. It is not safe for concurrent use.
+// Engine is the state machine. It is not safe for concurrent use. It alone knows several modules: how far they have
+// come, which go before others, whose values others read. All else is a [turn]'s.
 type Engine struct {
-	opts Options
-	now  time.Time
-	out  []Action
-	ops  uint64
-
-	common        // as it is now
-	seen   common // as all modules have looked at it
+	turn
+	last common // as all modules have looked at it
 
 	global  *module
 	layers  *layers.Layers
 	modules map[string]*module // in the tree or not
 
-	watches map[string]*hook  // by the id of a watch
-	pending map[uint64]*asked // by the number of the action
-
-	config *userconfig.Config
-	agenda *agenda.Agenda
-
 	reviewedGlobal layers.Basis // the global values that reviews rest on
 
 	standings *standings.Standings
-
-	wrote causes.Writes
-}
-
-// common is what all modules go by beside their own machines. Once it differs, all are looked at again.
-type common struct {
-	gen     *generation.Whole // in force
-	exits   *graph.Graph      // of all modules
-	placed  bool              // the places of all modules are kept
-	globals verdicts.Global   // see globalState
-	moves   int               // of switches, of pauses, and of the state of the user's config; and back, see [Engine.back]
 }
 
 // releaseRetry spaces out failed release actions, CRDs and enabled() calls.
@@ -128,23 +100,21 @@ var saveRetry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
 	e := &Engine{
-		opts:      o,
-		agenda:    agenda.New(),
+		turn: turn{
+			opts: o, agenda: agenda.New(), watches: map[string]*hook{}, pending: map[uint64]*asked{}, wrote: causes.Writes{},
+		},
 		modules:   map[string]*module{},
-		watches:   map[string]*hook{},
-		wrote:     causes.Writes{},
-		pending:   map[uint64]*asked{},
 		standings: standings.New(),
 	}
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
-		return e.marked(what, func() string { return digestOf(parts()...) }, evaluate)
+		return o.Mark.around(what, func() string { return digestOf(parts()...) }, evaluate)
 	}})
 	place := o.Place
 	if place == nil {
 		place = func(string, string) string { return o.configWhere() }
 	}
 	e.config = userconfig.New(userconfig.Options{Where: place, Evaluate: func(what string, parts []string, evaluate func() error) error {
-		return e.marked(what, func() string { return digestOf(parts...) }, evaluate)
+		return o.Mark.around(what, func() string { return digestOf(parts...) }, evaluate)
 	}})
 	return e
 }
@@ -218,28 +188,12 @@ func (e *Engine) route(in Input) {
 		e.requested(in)
 	case Committed:
 		e.committed(in)
-	case Evaluated:
-		e.answered(in.Op, in)
-	case SettingsChecked:
-		e.answered(in.Op, in)
-	case CRDsApplied:
-		e.answered(in.Op, in)
-	case Released:
-		e.answered(in.Op, in)
 	case Drift:
 		e.drifted(in)
-	case Repaired:
-		e.answered(in.Op, in)
-	case Uninstalled:
-		e.answered(in.Op, in)
-	case Saved:
-		e.answered(in.Op, in)
-	case SetsRemoved:
-		e.answered(in.Op, in)
 	case Sent:
 		e.sent(in)
-	case Unheld:
-		e.answered(in.Op, in)
+	case answer:
+		e.answered(in)
 	}
 }
 
@@ -262,16 +216,16 @@ func (e *Engine) start(in Start) {
 	e.applyConfig()
 }
 
-func (e *Engine) do(a Action) { e.out = append(e.out, a) }
+func (t *turn) do(a Action) { t.out = append(t.out, a) }
 
-func (e *Engine) note(level builtins.Level, m *module, hook, message string) {
-	e.do(Note{Level: level, Module: m.name, Hook: hook, Message: message})
+func (t *turn) note(level builtins.Level, m *module, hook, message string) {
+	t.do(Note{Level: level, Module: m.name, Hook: hook, Message: message})
 }
 
 // touch has settle look at a module.
-func (e *Engine) touch(m *module) {
+func (t *turn) touch(m *module) {
 	if !m.barred() {
-		e.agenda.Touch(m.name)
+		t.agenda.Touch(m.name)
 	}
 }
 
@@ -279,8 +233,8 @@ func (e *Engine) touch(m *module) {
 // in the tree come last, when the others have settled.
 func (e *Engine) settle(in Input) {
 	for {
-		if e.placed = e.global.store.Written(orderKey); e.common != e.seen {
-			e.seen = e.common
+		if e.placed = e.global.store.Written(orderKey); e.common != e.last {
+			e.last = e.common
 			for _, m := range e.everyone() {
 				e.touch(m)
 			}
@@ -329,7 +283,7 @@ func (e *Engine) everyone() []*module { return append(e.all(), e.gone()...) }
 func (e *Engine) all() []*module { return e.named(e.agenda.Tree()) }
 
 // order names every module of the tree, in order.
-func (e *Engine) order() []string { return e.agenda.Tree()[1:] }
+func (t *turn) order() []string { return t.agenda.Tree()[1:] }
 
 // gone returns the modules that are not in the tree, sorted.
 func (e *Engine) gone() []*module { return e.named(e.agenda.Others()) }

@@ -24,7 +24,7 @@ func (m *module) asks() bool { return m.gen.Enabled != nil || m.gen.Readiness !=
 // evaluate asks enabled() and readiness() again when the values that they saw have moved.
 func (e *Engine) evaluate(m *module) {
 	ev := &m.eval
-	if !m.asks() || ev.Running || (ev.Done && ev.version == m.values.Version() && ev.Err == "") || ev.Waits(e.now) {
+	if !m.verdict.Asks || !m.asks() || ev.Running || (ev.Done && ev.version == m.values.Version() && ev.Err == "") || ev.Waits(e.now) {
 		return
 	}
 	view, known := e.viewOfEnabled(m)
@@ -35,22 +35,22 @@ func (e *Engine) evaluate(m *module) {
 	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: view, Secrets: m.values.Secrets()})
 }
 
-func (e *Engine) evaluated(a asked, in Evaluated) {
+func (t *turn) evaluated(a asked, in Evaluated) {
 	m := a.module
 	ev := &m.eval
 	switch {
 	case in.Err != nil && in.Decision.Unready == "":
-		ev.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
+		ev.Ended(t.now, in.Err, releaseRetry, t.opts.Jitter)
 		if m.life != down {
-			e.note(builtins.LevelError, m, "", "enabled(): "+in.Err.Error()+"; its last answer stays in force")
+			t.note(builtins.LevelError, m, "", "enabled(): "+in.Err.Error()+"; its last answer stays in force")
 		}
 	case in.Decision.Answer == builtins.AnswerDisabled && a.version != m.values.Version():
 		ev.Running = false // a no has to be meant for the values as they are
 	case in.Err != nil: // of readiness(): enabled() has answered
-		ev.Ended(e.now, errors.New(in.Decision.Unready), releaseRetry, e.opts.Jitter)
+		ev.Ended(t.now, errors.New(in.Decision.Unready), releaseRetry, t.opts.Jitter)
 		ev.Done, ev.version, ev.decision = true, a.version, in.Decision
 	default:
-		ev.Ended(e.now, nil, releaseRetry, e.opts.Jitter)
+		ev.Ended(t.now, nil, releaseRetry, t.opts.Jitter)
 		ev.version, ev.decision = a.version, in.Decision
 	}
 }

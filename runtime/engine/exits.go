@@ -24,7 +24,7 @@ func (e *Engine) noteOrder() {
 // come must not meet the section of before, and its place, without which another process would take it away out of
 // order.
 func (e *Engine) unkept(m *module) bool {
-	return e.config.Moves(m.name) || m != e.global && !m.there() && !e.placed && !e.global.barred()
+	return e.config.Moves(m.name) || !m.isGlobal() && !m.there() && !e.placed && !e.global.barred()
 }
 
 // there says whether something of the module is in the cluster that goes with it.

@@ -30,7 +30,7 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 			return data
 		},
 	}
-	if m != e.global {
+	if !m.isGlobal() {
 		global := e.sources(e.global)
 		in.Global = &global
 		in.Switches = []values.SwitchSources{e.switchSources(m)}
@@ -42,17 +42,17 @@ func (e *Engine) Explain(module string) (values.ExplainInput, error) {
 	return in, nil
 }
 
-func (e *Engine) noModule(name string) error {
-	names := slices.Clone(e.agenda.Tree())
+func (t *turn) noModule(name string) error {
+	names := slices.Clone(t.agenda.Tree())
 	slices.Sort(names)
 	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, names, "see: starling get modules"))
 }
 
 // sources is the section of a module with the layers of its hooks and their calls.
-func (e *Engine) sources(m *module) values.SectionSources {
-	out := values.SectionSources{Section: m.values.Section(), ConfigName: e.configName()}
-	out.ConfigText = e.config.Text(out.Key)
-	if object := e.config.ValuesFrom(m.name); object != "" {
+func (t *turn) sources(m *module) values.SectionSources {
+	out := values.SectionSources{Section: m.values.Section(), ConfigName: t.configName()}
+	out.ConfigText = t.config.Text(out.Key)
+	if object := t.config.ValuesFrom(m.name); object != "" {
 		out.ConfigName, out.ConfigText, out.Object = object, "", true
 	}
 	return out
@@ -63,10 +63,10 @@ func (e *Engine) sources(m *module) values.SectionSources {
 func (e *Engine) ModuleSpec(module string) map[string]any { return e.config.Spec(module) }
 
 // configName names the user's ConfigMap, with what became of it.
-func (e *Engine) configName() string {
-	name := fmt.Sprintf("ConfigMap %s/%s", e.opts.Namespace, e.opts.Name)
-	if e.config.Known() && e.config.State() != ConfigPresent {
-		name += " (as it was; now " + string(e.config.State()) + ")"
+func (t *turn) configName() string {
+	name := fmt.Sprintf("ConfigMap %s/%s", t.opts.Namespace, t.opts.Name)
+	if t.config.Known() && t.config.State() != ConfigPresent {
+		name += " (as it was; now " + string(t.config.State()) + ")"
 	}
 	return name
 }
@@ -86,9 +86,9 @@ func (e *Engine) switchSources(m *module) values.SwitchSources {
 }
 
 // explainNotes are what else one should know of a module's values.
-func (e *Engine) explainNotes(m *module) []string {
+func (t *turn) explainNotes(m *module) []string {
 	var out []string
-	if state, reason := e.moduleState(m); m != e.global && state == status.ModuleOff {
+	if state, reason := t.moduleState(m); !m.isGlobal() && state == status.ModuleOff {
 		note := "the module is off, its hooks do not run"
 		if reason != "" {
 			note += ": " + reason

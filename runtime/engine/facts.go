@@ -15,13 +15,16 @@ import (
 func (e *Engine) facts(m *module) verdicts.Facts {
 	f := verdicts.Facts{
 		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.life != down, There: m.extent(),
-		Paused:      e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
-		Switch:      e.resolveSwitch(m),
-		Enabled:     m.answer(),
-		ConfigKnown: e.config.Known() && (m.life != down || m.decided() || !e.config.Asking(m.name) && !e.config.Moves(m.name)),
-		Global:      e.globals,
+		Paused:  e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
+		Switch:  e.resolveSwitch(m),
+		Enabled: m.answer(),
+		// One that runs, was on or off before, or is asked goes by the config that is in force.
+		ConfigKnown: e.config.Known() && (m.life != down || m.verdict.Is != verdicts.Undecided || m.verdict.Asks ||
+			!e.config.Asking(m.name) && !e.config.Moves(m.name)),
+		Global: e.globals,
 
-		Renamed:        e.renamed(m),
+		// A release of the module has another name or namespace than its tree says.
+		Renamed:        slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(e.opts.Namespace) }),
 		LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
@@ -34,9 +37,6 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 	}
 	return f
 }
-
-// decided says that a module of the tree was on or off before, or is asked.
-func (m *module) decided() bool { return m.verdict.Is != verdicts.Undecided || m.verdict.Asks }
 
 // goneness says how far a module that is not in the tree is on its way out.
 func (e *Engine) goneness(m *module) verdicts.Gone {
@@ -51,16 +51,10 @@ func (e *Engine) goneness(m *module) verdicts.Gone {
 		return verdicts.Hollow
 	case m.stays.After(e.now):
 		return verdicts.Moment
-	case !e.atRest(m) || e.occupied(m):
+	case !e.atRest(m) || m.occupied():
 		return verdicts.Busy
 	}
 	return verdicts.Nothing
-}
-
-// renamed says whether a release of the module has another name or namespace than its tree says.
-func (e *Engine) renamed(m *module) bool {
-	own := m.ref(e.opts.Namespace)
-	return slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != own })
 }
 
 func (m *module) extent() verdicts.There {
@@ -168,8 +162,8 @@ func (m *module) settled() bool {
 	return m.verdict.Do == verdicts.RunHooks // it is paused
 }
 
-func (e *Engine) paused(name string) bool {
-	return e.opts.PauseAll || slices.Contains(e.opts.Paused, name) || e.config.Paused(name)
+func (t *turn) paused(name string) bool {
+	return t.opts.PauseAll || slices.Contains(t.opts.Paused, name) || t.config.Paused(name)
 }
 
 // globalState says which first run of a global hook modules wait for, and names the first hook that
@@ -202,35 +196,37 @@ func (e *Engine) globalState() (out verdicts.Global) {
 	return out
 }
 
-// stand has those know how far a module has come whose fate hangs on that: modules that require it,
-// wait for it, or are not in the tree; of the global hooks, all.
+// stand has others look at how far a module has come: those that require it or wait for it, and those that are not in
+// the tree.
 func (e *Engine) stand(m *module) {
-	switch {
-	case m == e.global:
-		e.globals = e.globalState()
-	case e.modules[m.name] != m: // it is forgotten
+	if e.modules[m.name] != m { // it is forgotten
 		e.standings.Forget(m.name)
-	default:
-		for _, name := range slices.AppendSeq([]string{m.verdict.For}, builtins.Required(m.gen.Decl.Requires)) {
-			if other := e.modules[name]; other != nil {
-				e.standings.Await(m.name, name)
-			}
+		return
+	}
+	for _, name := range slices.AppendSeq([]string{m.verdict.For}, builtins.Required(m.gen.Decl.Requires)) {
+		if other := e.modules[name]; other != nil {
+			e.standings.Await(m.name, name)
 		}
-		if waiting, moved := e.standings.Note(m.name, e.standing(m)); moved {
-			if e.gen.Lists {
-				e.touch(e.global)
-			}
-			for _, name := range slices.Concat(waiting, e.agenda.Others()) {
-				if other := e.modules[name]; other != nil && other != m {
-					e.touch(other)
-				}
-			}
+	}
+	waiting, moved := e.standings.Note(m.name, e.standing(m))
+	if !moved {
+		return
+	}
+	if e.gen.Lists {
+		e.touch(e.global)
+	}
+	for _, name := range slices.Concat(waiting, e.agenda.Others()) {
+		if other := e.modules[name]; other != nil && other != m {
+			e.touch(other)
 		}
 	}
 }
 
+// standGlobal has all modules know how far the global hooks have come.
+func (e *Engine) standGlobal(*module) { e.globals = e.globalState() }
+
 // standing is how far a module has come.
-func (e *Engine) standing(m *module) (out standings.Standing) {
+func (t *turn) standing(m *module) (out standings.Standing) {
 	note := func(standing standings.Standing, is bool) {
 		if is {
 			out |= standing
@@ -244,6 +240,6 @@ func (e *Engine) standing(m *module) (out standings.Standing) {
 	note(standings.There, m.there())
 	note(standings.Going, m.verdict.Do.Goes())
 	note(standings.AtWork, !m.removed && !m.barred() && !(settled && m.pass.Idle()))
-	note(standings.Coming, !m.removed && e.onItsWay(m))
+	note(standings.Coming, !m.removed && t.onItsWay(m))
 	return out
 }

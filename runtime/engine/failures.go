@@ -34,7 +34,7 @@ func (e *Engine) Failures() []Failure {
 	for _, m := range e.everyone() {
 		hooks := m.failures()
 		out = append(out, hooks...)
-		if m == e.global {
+		if m.isGlobal() {
 			continue
 		}
 		switch state, reason := e.moduleState(m); {

@@ -56,24 +56,8 @@ func (e *Engine) about(in Input) *module {
 		return of(in.Run)
 	case Committed:
 		return of(in.Run)
-	case Evaluated:
-		return of(in.Op)
-	case SettingsChecked:
-		return of(in.Op)
-	case CRDsApplied:
-		return of(in.Op)
-	case Released:
-		return of(in.Op)
-	case Repaired:
-		return of(in.Op)
-	case Uninstalled:
-		return of(in.Op)
-	case Saved:
-		return of(in.Op)
-	case SetsRemoved:
-		return of(in.Op)
-	case Unheld:
-		return of(in.Op)
+	case answer:
+		return of(in.op())
 	case WatchSynced:
 		return watched(in.ID)
 	case WatchChanged:
@@ -147,8 +131,10 @@ func (e *Engine) fault(m *module, why string, begun int) {
 		}
 	}
 	e.note(builtins.LevelError, m, "", why)
-	if m == e.global { // nothing is installed without what its hooks would set
+	if m.isGlobal() { // nothing is installed without what its hooks would set
 		m.broken = why
+		e.standGlobal(m)
+		return
 	}
 	e.stand(m)
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
-func (e *Engine) finalizerOf(h *hook) finalizers.Finalizer {
+func (t *turn) finalizerOf(h *hook) finalizers.Finalizer {
 	if !h.cleans() {
 		return finalizers.Finalizer{}
 	}
 	w := h.eachWatch().Decl
 	return finalizers.Finalizer{
 		Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind,
-		Name: finalizers.Name(e.opts.Namespace, e.opts.Name, h.module.name, h.gen.ID),
+		Name: finalizers.Name(t.opts.Namespace, t.opts.Name, h.module.name, h.gen.ID),
 		Owns: finalizers.JoinKinds(ownedKinds(h.gen)),
 	}
 }
@@ -90,8 +90,8 @@ func (m *module) keepFinalizer(hook string) {
 }
 
 // willHold has the finalizer of a hook kept before it is used.
-func (e *Engine) willHold(h *hook) {
-	if want := e.finalizerOf(h); want.Name != "" && h.module.finalizers.Want(want) {
+func (t *turn) willHold(h *hook) {
+	if want := t.finalizerOf(h); want.Name != "" && h.module.finalizers.Want(want) {
 		h.module.keepFinalizer(h.gen.ID)
 	}
 }
@@ -107,8 +107,8 @@ func (m *module) remembersFinalizer(h *hook) bool {
 }
 
 // stepFinalizers takes finalizers off what nobody cleans up any more.
-func (e *Engine) stepFinalizers(m *module) {
-	for _, sweep := range m.finalizers.Begin(e.now, func(f finalizers.Finalizer) finalizers.Reason { return e.unholds(m, f) }) {
+func (t *turn) stepFinalizers(m *module) {
+	for _, sweep := range m.finalizers.Begin(t.now, func(f finalizers.Finalizer) finalizers.Reason { return t.unholds(m, f) }) {
 		a := Unhold{Module: m.name, Hook: sweep.Hook, APIVersion: sweep.APIVersion, Kind: sweep.Kind, Finalizer: sweep.Name}
 		if sweep.Reason == finalizers.Unwatched {
 			h := m.byKey[sweep.Hook]
@@ -120,8 +120,8 @@ func (e *Engine) stepFinalizers(m *module) {
 				}
 			}
 		}
-		a.Op = e.op()
-		e.ask(m, a)
+		a.Op = t.op()
+		t.ask(m, a)
 	}
 }
 
@@ -135,33 +135,30 @@ func (h *hook) watchFormer() {
 }
 
 // startFormer starts the watches of such kinds that have waited until the tree takes away what it lacks.
-func (e *Engine) startFormer(m *module) {
+func (t *turn) startFormer(m *module) {
 	if m.life != up {
 		return
 	}
-	incarnation := e.op()
+	incarnation := t.op()
 	for _, h := range m.hooks {
 		for _, w := range h.watches {
 			if w.Decl.Former && w.ID == "" {
-				e.startWatch(h, w, incarnation)
+				t.startWatch(h, w, incarnation)
 			}
 		}
 	}
 }
 
-// uses says whether a finalizer is that of a hook, whatever kinds it has owned.
-func (e *Engine) uses(h *hook, f finalizers.Finalizer) bool {
-	own := e.finalizerOf(h)
-	own.Owns = f.Owns
-	return own == f
-}
-
 // unholds says for what reason a finalizer may be taken off objects.
-func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
-	h := m.byKey[f.Hook]
-	useless := h == nil && m.broken == "" || h != nil && !e.uses(h, f)
+func (t *turn) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
+	h, useless := m.byKey[f.Hook], m.broken == ""
+	if h != nil {
+		own := t.finalizerOf(h)
+		own.Owns = f.Owns // whatever kinds the hook has owned
+		useless = own != f
+	}
 	switch {
-	case e.mayHold(m, f.Hook), e.globals.Stays != "" && (h == nil || !h.cleans()):
+	case t.mayHold(m, f.Hook), t.globals.Stays != "" && (h == nil || !h.cleans()):
 	case useless, m.verdict.Do == verdicts.Forget && m.life == down, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
 	case h != nil && m.life != down && h.watches.Complete() && h.eachWatch().Served():
@@ -170,25 +167,25 @@ func (e *Engine) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	return finalizers.None
 }
 
-func (e *Engine) unheld(asked asked, in Unheld) {
+func (t *turn) unheld(asked asked, in Unheld) {
 	m, a := asked.module, asked.action.(Unhold)
 	sweep := finalizers.Sweep{Finalizer: finalizers.Finalizer{Hook: a.Hook, Name: a.Finalizer, APIVersion: a.APIVersion, Kind: a.Kind}, Reason: finalizers.Useless}
 	if a.Watch != "" {
 		sweep.Reason = finalizers.Unwatched
 	}
-	failed, gone := m.finalizers.End(e.now, sweep, in.Err, e.opts.Jitter)
+	failed, gone := m.finalizers.End(t.now, sweep, in.Err, t.opts.Jitter)
 	if failed == 1 {
-		e.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
+		t.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
 	}
 	if h := m.byKey[a.Hook]; h != nil && m.life != down {
 		for _, o := range in.Unwatched {
-			e.cleanUnwatched(h, o)
+			t.cleanUnwatched(h, o)
 		}
 	}
 	if gone {
 		m.keepFinalizer(sweep.Hook)
 		if h := m.byKey[sweep.Hook]; h != nil && m.life != down {
-			e.willHold(h)
+			t.willHold(h)
 		}
 	}
 }
@@ -196,9 +193,9 @@ func (e *Engine) unheld(asked asked, in Unheld) {
 // held adds to the writes of a run what has to be done about the finalizer: before the
 // first write for an object that has none, after the last one of a cleanup. A parent gets it before its first
 // child, unless there is a function that cleans up.
-func (e *Engine) held(r *asked) []effect.Write {
+func (t *turn) held(r *asked) []effect.Write {
 	writes := r.done.Effects.Writes
-	f := e.finalizerOf(r.hook)
+	f := t.finalizerOf(r.hook)
 	if f.Name == "" {
 		return writes
 	}
@@ -219,11 +216,11 @@ func (e *Engine) held(r *asked) []effect.Write {
 // mayHold says whether a run is under way that counts for nothing any more: its commit may put the
 // finalizer of the hook on an object, and nobody would take it off after a sweep. The hook may be gone,
 // or another one in its place.
-func (e *Engine) mayHold(m *module, id string) bool {
+func (t *turn) mayHold(m *module, id string) bool {
 	if !m.atWork() {
 		return false
 	}
-	for _, a := range e.pending {
+	for _, a := range t.pending {
 		if a.module == m && a.hook != nil && a.hook.gen.ID == id && a.outdated() {
 			return true
 		}

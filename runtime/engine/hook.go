@@ -36,7 +36,7 @@ type hook struct {
 	// repairs are how often children of its parents were put right, by the key of the parent.
 	repairs map[string]repairs.Rounds[reconcile.ID]
 
-	review *reviewed // how it answers reviews, as the driver knows it
+	review *Review // how it answers reviews, as the driver knows it
 
 	barred string // why it must not run, or ""
 	// limits are by what they limit: runs of the hook, and changes of a value of the user's config, by its path.
@@ -125,42 +125,42 @@ func (h *hook) reset() {
 }
 
 // startHook starts the watches and timers of a hook and queues its startup event.
-func (e *Engine) startHook(h *hook, incarnation uint64) {
-	e.willHold(h)
+func (t *turn) startHook(h *hook, incarnation uint64) {
+	t.willHold(h)
 	h.watchFormer()
-	e.startWatches(h, incarnation)
+	t.startWatches(h, incarnation)
 	for _, s := range h.schedules {
-		e.startTimer(h, s)
+		t.startTimer(h, s)
 	}
-	e.queueStartup(h)
+	t.queueStartup(h)
 }
 
-func (e *Engine) queueStartup(h *hook) {
+func (t *turn) queueStartup(h *hook) {
 	if b := h.startup(); b != nil {
-		e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: "startup", Binding: "startup"})
+		t.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: "startup", Binding: "startup"})
 	}
 }
 
-func (e *Engine) startWatches(h *hook, incarnation uint64) {
+func (t *turn) startWatches(h *hook, incarnation uint64) {
 	for _, w := range h.watches {
-		e.startWatch(h, w, incarnation)
+		t.startWatch(h, w, incarnation)
 	}
 }
 
 // startWatch starts a watch. Of kinds that the tree lacks for now none begins: runs do not know then which children
 // there are, and delete none.
-func (e *Engine) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
-	if w.Decl.Former && e.globals.Stays != "" {
+func (t *turn) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
+	if w.Decl.Former && t.globals.Stays != "" {
 		w.ID = ""
 		return
 	}
 	w.ID = watchID(h.gen.ID, w.Binding, incarnation)
-	e.watches[w.ID] = h
+	t.watches[w.ID] = h
 	a := StartWatch{ID: w.ID, Hook: h.gen, Watch: w.Decl}
 	if a.Each = h.isEach(w); a.Each {
-		a.Finalizer = e.finalizerOf(h).Name
+		a.Finalizer = t.finalizerOf(h).Name
 	}
-	e.do(a)
+	t.do(a)
 }
 
 // ready says whether a hook may run now. No run sees a snapshot that is not
@@ -233,15 +233,15 @@ func (h *hook) watchIDs() map[string]string {
 }
 
 // dispatch starts the next hook runs of each of the module's lines.
-func (e *Engine) dispatch(m *module) {
-	ready := func(id lane.ID) bool { return m.ready(id, e.now) }
+func (t *turn) dispatch(m *module) {
+	ready := func(id lane.ID) bool { return m.ready(id, t.now) }
 	for _, h := range m.hooks {
-		h.echoes.Rest(e.now)
-		e.refuseAsks(h, h.refusesRequests())
+		h.echoes.Rest(t.now)
+		t.refuseAsks(h, h.refusesRequests())
 	}
 	for _, l := range m.lanes() {
 		for {
-			work, ok := l.Next(e.now, ready)
+			work, ok := l.Next(t.now, ready)
 			if !ok {
 				break
 			}
@@ -249,28 +249,28 @@ func (e *Engine) dispatch(m *module) {
 			if work.ID.Ask != 0 {
 				if err := h.takes(work.ID.Key, work.Events); err != nil { // no longer
 					l.Done(work)
-					e.do(Respond{ID: work.ID.Ask, Err: err})
+					t.do(Respond{ID: work.ID.Ask, Err: err})
 					continue
 				}
 			} else if h.limits[ofRuns] != nil {
-				h.limits[ofRuns].AllowN(e.now, 1)
+				h.limits[ofRuns].AllowN(t.now, 1)
 			}
-			e.startRun(h, work)
+			t.startRun(h, work)
 		}
 	}
 }
 
-func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
-	s, id := h.subjects.At(work.ID.Key), e.op()
-	a := e.runOf(h, s)
-	a.Run, a.Now, a.Events, a.Attempt = id, e.now, work.Events, work.Attempt
+func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
+	s, id := h.subjects.At(work.ID.Key), t.op()
+	a := t.runOf(h, s)
+	a.Run, a.Now, a.Events, a.Attempt = id, t.now, work.Events, work.Attempt
 	if s.Key != "" {
 		a.Key, a.Cleanup, a.Object = s.Key, s.Leaving(), s.Last()
 		a.Each = h.gen.ForEach
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
 	if h.gen.Controller != nil {
-		a.Failed, a.Past = s.Why(), h.past(s, e.now)
+		a.Failed, a.Past = s.Why(), h.past(s, t.now)
 	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {
@@ -280,20 +280,20 @@ func (e *Engine) startRun(h *hook, work lane.Work[builtins.Event]) {
 		cause = ev.Cause
 		h.echoes.Of(s.ID()).Begin(cause)
 	}
-	h.ran.LastRun = new(e.now)
-	e.ask(h.module, a)
-	r := e.pending[id]
+	h.ran.LastRun = new(t.now)
+	t.ask(h.module, a)
+	r := t.pending[id]
 	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)
 	h.module.runs[h]++
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.
-func (e *Engine) runOf(h *hook, s *subjects.Subject) RunHook {
+func (t *turn) runOf(h *hook, s *subjects.Subject) RunHook {
 	m := h.module
 	a := RunHook{
-		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(e.opts.Namespace),
+		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(t.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: e.userConfig(m), Secrets: m.values.Secrets(), Switches: e.gen.Switches,
+		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: t.userConfig(m), Secrets: m.values.Secrets(), Switches: t.gen.Switches,
 	}
 	a.Memory = s.Memory()
 	for _, w := range h.watches {

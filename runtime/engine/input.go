@@ -291,28 +291,41 @@ type SetsRemoved struct {
 	Err error
 }
 
-func (Start) input()           {}
-func (Kept) input()            {}
-func (Stays) input()           {}
-func (Reload) input()          {}
-func (Config) input()          {}
-func (Reconcile) input()       {}
-func (RunNow) input()          {}
-func (WatchSynced) input()     {}
-func (WatchChanged) input()    {}
-func (WatchFailed) input()     {}
-func (Tick) input()            {}
-func (RunDone) input()         {}
-func (Requested) input()       {}
-func (Unheld) input()          {}
-func (Committed) input()       {}
-func (Evaluated) input()       {}
-func (SettingsChecked) input() {}
-func (CRDsApplied) input()     {}
-func (Released) input()        {}
-func (Drift) input()           {}
-func (Repaired) input()        {}
-func (Uninstalled) input()     {}
-func (Saved) input()           {}
-func (Sent) input()            {}
-func (SetsRemoved) input()     {}
+func (Start) input()        {}
+func (Kept) input()         {}
+func (Stays) input()        {}
+func (Reload) input()       {}
+func (Config) input()       {}
+func (Reconcile) input()    {}
+func (RunNow) input()       {}
+func (WatchSynced) input()  {}
+func (WatchChanged) input() {}
+func (WatchFailed) input()  {}
+func (Tick) input()         {}
+func (RunDone) input()      {}
+func (Requested) input()    {}
+func (Committed) input()    {}
+func (Drift) input()        {}
+func (Sent) input()         {}
+
+// answer is an input that ends an action.
+type answer interface{ op() uint64 }
+
+func (Unheld) input()                 {}
+func (in Unheld) op() uint64          { return in.Op }
+func (Evaluated) input()              {}
+func (in Evaluated) op() uint64       { return in.Op }
+func (SettingsChecked) input()        {}
+func (in SettingsChecked) op() uint64 { return in.Op }
+func (CRDsApplied) input()            {}
+func (in CRDsApplied) op() uint64     { return in.Op }
+func (Released) input()               {}
+func (in Released) op() uint64        { return in.Op }
+func (Repaired) input()               {}
+func (in Repaired) op() uint64        { return in.Op }
+func (Uninstalled) input()            {}
+func (in Uninstalled) op() uint64     { return in.Op }
+func (Saved) input()                  {}
+func (in Saved) op() uint64           { return in.Op }
+func (SetsRemoved) input()            {}
+func (in SetsRemoved) op() uint64     { return in.Op }

@@ -17,7 +17,7 @@ import (
 // has taken its layer and its state away; what cannot be read counts as gone, too: its hook
 // will set it again. Keys of a kind that this version does not know stay: a newer one, which may
 // lead again, has kept them. So do keys of hooks that a newer tree may have, while the tree takes nothing away.
-func (e *Engine) readKept(m *module) error {
+func (t *turn) readKept(m *module) error {
 	var errs []error
 	for key, data := range m.store.All() {
 		known, err := m.readKey(key, data)
@@ -25,7 +25,7 @@ func (e *Engine) readKept(m *module) error {
 			errs = append(errs, fmt.Errorf("what was kept as %s cannot be read: %w", key, err))
 		}
 		// While the module does not load, the hook may be in a file that cannot be read for now.
-		if err != nil || !known && m.gen.Err == nil && e.globals.Stays == "" {
+		if err != nil || !known && m.gen.Err == nil && t.globals.Stays == "" {
 			m.store.Put(key, nil)
 		}
 	}
@@ -109,6 +109,13 @@ func (m *module) subject(hook, key string) *subjects.Subject {
 func (m *module) dropKept(s *subjects.Subject) {
 	for _, key := range s.Keys() {
 		m.store.Put(key, nil)
+	}
+}
+
+// forgetOff drops what the hooks of a module that is off for good have set, once it is gone.
+func (e *Engine) forgetOff(m *module) {
+	if m.verdict.Do == verdicts.Forget {
+		e.forgetLayers(m)
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *Engine) Lines() []Line {
 }
 
 // whyItWaits says what work waits for, in the order of [module.ready].
-func (e *Engine) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
+func (t *turn) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
 	h := m.byKey[w.ID.Group]
 	switch {
 	case h == nil:
@@ -74,17 +74,17 @@ func (e *Engine) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why str
 		return "the hook " + h.watches.Waits(), time.Time{}
 	case !h.watches.Complete():
 		return "the first list of its watches is not complete", time.Time{}
-	case w.NotBefore.After(e.now) && w.Failures > 0:
+	case w.NotBefore.After(t.now) && w.Failures > 0:
 		return "it has failed, and is tried again", w.NotBefore
-	case w.NotBefore.After(e.now):
+	case w.NotBefore.After(t.now):
 		return "the hook wakes itself, and is slowed down", w.NotBefore
-	case w.ID.Ask == 0 && h.allowedAt(e.now).After(e.now):
-		return "min_interval= of the hook", h.allowedAt(e.now)
+	case w.ID.Ask == 0 && h.allowedAt(t.now).After(t.now):
+		return "min_interval= of the hook", h.allowedAt(t.now)
 	case m.life == leaving && !h.leaves():
 		return "the module goes", time.Time{}
 	case len(taken) > 0:
 		return "the run of " + strings.TrimPrefix(taken[0].Group, m.name+"/") + " has not ended", time.Time{}
-	case !m.ready(w.ID, e.now):
+	case !m.ready(w.ID, t.now):
 		return "startup hooks with a lower order= go first, or what the module keeps is being written", time.Time{}
 	}
 	return "others go first", time.Time{}

@@ -33,15 +33,15 @@ func (e *Engine) listed(before string) (names []any, known bool) {
 
 // listModules makes the names of the modules that are on a value, once all are decided. Global hooks come
 // first in each sweep: so modules that move in one sweep are one change.
-func (e *Engine) listModules() {
+func (e *Engine) listModules(global *module) {
 	if !e.gen.Lists {
 		return
 	}
 	if names, known := e.listed(""); known {
 		ops := []effect.ValueOp{{Op: effect.OpDefault, Path: []string{values.GlobalKey, values.EnabledModules}, Value: names}}
-		if !values.Equal(e.global.values.Layer(values.LayerEnabled), ops) {
-			e.global.values.Set(values.LayerEnabled, ops)
-			e.valuesMoved(e.global.values.Show(), nil)
+		if !values.Equal(global.values.Layer(values.LayerEnabled), ops) {
+			global.values.Set(values.LayerEnabled, ops)
+			e.valuesMoved(global.values.Show(), nil)
 		}
 	}
 	for _, name := range e.order() { // enabled() and readiness() may wait for those before it
@@ -52,8 +52,8 @@ func (e *Engine) listModules() {
 }
 
 // readsList says whether the module may read which modules are on.
-func (e *Engine) readsList(m *module) bool {
-	if _, set := e.config.Accepted().Global[values.EnabledModules]; set || !e.gen.Lists {
+func (t *turn) readsList(m *module) bool {
+	if _, set := t.config.Accepted().Global[values.EnabledModules]; set || !t.gen.Lists {
 		return false
 	}
 	keys, all := m.gen.Reads.Keys()

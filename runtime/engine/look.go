@@ -15,16 +15,16 @@ import (
 const minLook = 100 * time.Millisecond
 
 // rowsMoved has those look again that have looked at rows which have changed.
-func (e *Engine) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
+func (t *turn) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
 	if h.module.life == leaving { // stages alone have it run
 		return
 	}
-	events = e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)
+	events = t.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)
 	if len(events) <= maxEachEvents {
 		for _, ev := range events {
 			places := placesOf(ev)
 			ev.Wakes, ev.Result, ev.Object, ev.Old = nil, nil, nil, nil
-			e.moved(h, w.Binding, places, ev)
+			t.moved(h, w.Binding, places, ev)
 		}
 		return
 	}
@@ -32,7 +32,7 @@ func (e *Engine) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
 	for _, ev := range events {
 		places = append(places, placesOf(ev)...)
 	}
-	e.moved(h, w.Binding, places, overflow(events)...)
+	t.moved(h, w.Binding, places, overflow(events)...)
 }
 
 // placesOf are the places of a row, those of before among them.
@@ -49,17 +49,17 @@ func placesOf(ev builtins.Event) []string {
 }
 
 // moved queues events for those that have looked at places.
-func (e *Engine) moved(h *hook, watch string, places []string, events ...builtins.Event) {
-	for _, key := range h.lookups.Move(watch, places, e.ops, h.running()) {
+func (t *turn) moved(h *hook, watch string, places []string, events ...builtins.Event) {
+	for _, key := range h.lookups.Move(watch, places, t.ops, h.running()) {
 		if s := h.subjects.At(key); s != nil {
-			e.add(h, s, lane.Unordered, events...)
+			t.add(h, s, lane.Unordered, events...)
 			s.Outcome().RetrySoon(h.gen.Retry.Min, "", "")
 		}
 	}
 }
 
 // valuesRead has those look again that have looked at the values of a module.
-func (e *Engine) valuesRead(m *module, causes []*effect.Cause) {
+func (t *turn) valuesRead(m *module, causes []*effect.Cause) {
 	if m.life != up {
 		return
 	}
@@ -72,7 +72,7 @@ func (e *Engine) valuesRead(m *module, causes []*effect.Cause) {
 	}
 	for _, h := range m.hooks {
 		if h.gen.Controller != nil {
-			e.moved(h, "", nil, events...)
+			t.moved(h, "", nil, events...)
 		}
 	}
 }
@@ -82,17 +82,17 @@ func valuesEvent(cause *effect.Cause) builtins.Event {
 }
 
 // looked takes in where a run of a controller has looked, and for which time it has asked.
-func (e *Engine) looked(r *asked, in *RunDone) {
+func (t *turn) looked(r *asked, in *RunDone) {
 	h, s := r.hook, r.subject
 	for _, l := range h.lookups.Ran(s.Key, in.Run, in.Lookups) {
 		ev := builtins.Event{Type: "modified", Binding: l.Watch}
 		if l.Watch == "" {
 			ev = valuesEvent(nil)
 		}
-		e.add(h, s, lane.Unordered, ev)
+		t.add(h, s, lane.Unordered, ev)
 	}
-	if soonest := e.now.Add(minLook); !in.Due.IsZero() && in.Due.Before(soonest) {
+	if soonest := t.now.Add(minLook); !in.Due.IsZero() && in.Due.Before(soonest) {
 		in.Due = soonest
 	}
-	e.requeueAt(s, in.Due)
+	t.requeueAt(s, in.Due)
 }

@@ -148,6 +148,9 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 	return m
 }
 
+// isGlobal says that it is that of the global hooks.
+func (m *module) isGlobal() bool { return m.gen.Global }
+
 func (m *module) queue(name string) *lane.Lane[builtins.Event] {
 	l := m.queues[name]
 	if l == nil {
@@ -197,82 +200,19 @@ func (m *module) namespace(operator string) string {
 
 func (m *module) hasChart() bool { return m.gen.Tree != nil && m.gen.Tree.Chart != nil }
 
-// step looks at one module and starts whatever is due.
-func (e *Engine) step(m *module) {
-	e.showLayers(m)
-	switch {
-	case m != e.global:
-		m.verdict = verdicts.Decide(e.facts(m))
-		e.wait(m)
-	case m.broken == "" && e.config.Known():
-		m.verdict = verdicts.Verdict{Do: verdicts.RunHooks}
-	default:
-		m.verdict = verdicts.Verdict{}
-	}
-	v := m.verdict
-	switch leaves := m.leaves(); {
-	case e.standsBy() && v.Do.Runs() && m.life == down:
-		e.follow(m)
-	case e.standsBy() && !v.Do.Runs() && m.life != down:
-		e.takeDown(m)
-	case e.standsBy():
-	case leaves && m.life != leaving:
-		e.beginLeaving(m)
-	case m.life == leaving && !leaves:
-		e.takeDown(m)
-		e.touch(m)
-	case m.life == leaving:
-	case v.Do.Runs() && m.life == down:
-		e.bringUp(m)
-	case !v.Do.Runs() && m.life != down:
-		e.takeDown(m)
-	case m.wantsCRDs() && (m.life != down || len(m.gen.Tree.CRDs) == 0): // those of another generation
-		e.applyCRDs(m)
-	}
-	if v.Asks {
-		e.evaluate(m)
-	}
-	if e.standsBy() {
-		e.answerOnly(m)
-		return
-	}
-	if v.Do == verdicts.Forget {
-		e.forgetLayers(m)
-	}
-	if m == e.global {
-		e.beginAll()
-		e.listModules()
-	}
-	e.startOff(m)
-	e.stepFinalizers(m)
-	e.stepSets(m)
-	m.noteUp()
-	e.forgetGone(m)
-	e.save(m)
-	if !e.unkept(m) {
-		e.advance(m)
-		e.repair(m)
-		e.dispatch(m)
-	}
-	e.publishReviews(m)
-	e.serve(m)
-	e.show(m)
-	e.stand(m)
-}
-
 // bringUp applies the module's CRDs, then starts its watches and startup hooks.
-func (e *Engine) bringUp(m *module) {
+func (t *turn) bringUp(m *module) {
 	if m.pass.Uninstalling() {
 		return // its end is waited for
 	}
 	if m.wantsCRDs() {
-		e.applyCRDs(m)
+		t.applyCRDs(m)
 		return
 	}
-	e.endOff(m)
+	t.endOff(m)
 	m.life = up
 	for _, h := range m.hooks {
-		e.startHook(h, m.incarnation)
+		t.startHook(h, m.incarnation)
 	}
 	m.pass.Begin()
 }
@@ -282,12 +222,12 @@ func (m *module) wantsCRDs() bool {
 	return m.gen.Tree != nil && (len(m.gen.Tree.CRDs) > 0 || !m.crds.At.IsZero()) && !m.crds.Done
 }
 
-func (e *Engine) applyCRDs(m *module) {
-	if !m.crds.Due(e.now) {
+func (t *turn) applyCRDs(m *module) {
+	if !m.crds.Due(t.now) {
 		return
 	}
 	m.crds.Running = true
-	e.ask(m, ApplyCRDs{Op: e.op(), Module: m.gen})
+	t.ask(m, ApplyCRDs{Op: t.op(), Module: m.gen})
 }
 
 func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
@@ -303,38 +243,38 @@ func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
 
 // renewCRDs has the definitions applied as they are in the tree now. When there are none any more others may have
 // what the module had: that is due, too.
-func (e *Engine) renewCRDs(m *module) {
+func (t *turn) renewCRDs(m *module) {
 	if m.crds.Again(); m.gen.Tree != nil && len(m.gen.Tree.CRDs) == 0 {
-		m.crds.Soon(e.now)
+		m.crds.Soon(t.now)
 	}
 }
 
 // takeDown ends the module's watches and forgets what waits.
-func (e *Engine) takeDown(m *module) {
+func (t *turn) takeDown(m *module) {
 	m.life = down
 	m.crds.Again() // one at a time: the last one counts
-	m.incarnation = e.op()
+	m.incarnation = t.op()
 	for _, l := range m.lanes() {
 		l.Clear()
 	}
 	m.pass.Stop()
 	for _, h := range m.hooks {
-		e.refuseAsks(h, h.refusesRequests())
+		t.refuseAsks(h, h.refusesRequests())
 		for _, w := range h.watches {
-			delete(e.watches, w.ID)
-			e.do(StopWatch{ID: w.ID})
+			delete(t.watches, w.ID)
+			t.do(StopWatch{ID: w.ID})
 		}
 		for _, s := range h.subjects.All() {
-			e.requeueAt(s, time.Time{})
+			t.requeueAt(s, time.Time{})
 		}
 		h.reset()
 	}
-	e.do(Unpublish{Module: m.name})
+	t.do(Unpublish{Module: m.name})
 }
 
 // show logs a change of a module's state, once.
 func (e *Engine) show(m *module) {
-	if m == e.global || !e.visible(m) {
+	if !e.visible(m) {
 		return
 	}
 	state, reason := e.moduleState(m)
@@ -370,12 +310,12 @@ func (e *Engine) show(m *module) {
 }
 
 // problems are what is wrong with the module beside its state.
-func (e *Engine) problems(m *module) []string {
+func (t *turn) problems(m *module) []string {
 	var out []string
-	for _, p := range e.config.Problems()[m.name] {
+	for _, p := range t.config.Problems()[m.name] {
 		out = append(out, p.Text)
 	}
-	if why := e.gen.Held[m.name]; why != "" {
+	if why := t.gen.Held[m.name]; why != "" {
 		out = append(out, "it stays as it was before the last change of the module tree: "+why)
 	}
 	if m.gen.Tree != nil && !m.removed && !m.hasChart() && m.pass.Installed() {

@@ -13,7 +13,7 @@ type ObjectCheck func(values string, mark Mark, settings func(CheckSettings) Set
 // CheckObject returns the check of a module's object; nil: there is no such module.
 func (e *Engine) CheckObject(module string) ObjectCheck {
 	m := e.module(module)
-	if e.gen == nil || m == nil || m == e.global {
+	if e.gen == nil || m == nil || m.isGlobal() {
 		return nil
 	}
 	last, secrets := e.config.Accepted().Sections[module], m.values.Secrets()

@@ -24,23 +24,23 @@ func (m *module) off() bool {
 func (h *hook) awake() bool { return h.module.life != down || h.whenOff() && h.module.off() }
 
 // startOff queues what a module runs that is off, once until it comes up.
-func (e *Engine) startOff(m *module) {
+func (t *turn) startOff(m *module) {
 	if !m.off() {
 		return
 	}
 	for _, h := range m.hooks {
 		if h.whenOff() && h.subjects.First() == subjects.Untried && !h.lane.Waits(h.gen.ID) && !h.running() {
-			e.queueStartup(h)
+			t.queueStartup(h)
 		}
 	}
 }
 
 // endOff forgets what a module has run while it was off: it begins anew.
-func (e *Engine) endOff(m *module) {
+func (t *turn) endOff(m *module) {
 	if !slices.ContainsFunc(m.hooks, (*hook).whenOff) {
 		return
 	}
-	m.incarnation = e.op()
+	m.incarnation = t.op()
 	for _, h := range m.hooks {
 		if h.whenOff() {
 			h.lane.Drop(h.gen.ID)

@@ -99,7 +99,7 @@ func (s Send) Kept() map[string]string {
 }
 
 // send has the messages of a run sent, which is committed.
-func (e *Engine) send(r *asked) {
+func (t *turn) send(r *asked) {
 	var messages []Message
 	for _, m := range r.messages() {
 		said := Message{Message: m.Message, At: m.At}
@@ -109,16 +109,16 @@ func (e *Engine) send(r *asked) {
 		messages = append(messages, said)
 	}
 	if len(messages) > 0 {
-		e.do(Send{Module: r.module.name, Hook: r.hook.gen.ID, Messages: messages})
+		t.do(Send{Module: r.module.name, Hook: r.hook.gen.ID, Messages: messages})
 	}
 }
 
 // sendKept has messages sent of which an earlier process does not know that they have arrived.
-func (e *Engine) sendKept(m *module) {
+func (t *turn) sendKept(m *module) {
 	for key, data := range m.store.All() {
 		if strings.HasPrefix(key, messageKey) {
 			if k, err := decodeMessage(data); err == nil {
-				e.do(Send{Module: m.name, Hook: k.Hook, Messages: []Message{{Message: k.Message, At: k.At, Name: key, Sum: sumOf(data)}}})
+				t.do(Send{Module: m.name, Hook: k.Hook, Messages: []Message{{Message: k.Message, At: k.At, Name: key, Sum: sumOf(data)}}})
 			}
 		}
 	}

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"strings"
-
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
@@ -37,8 +34,8 @@ func (m *module) passFacts() releases.Module {
 }
 
 // overtaken says that the values or files of a module are not those that Helm works with; op is that of its work.
-func (e *Engine) overtaken(m *module) (op uint64, is bool) {
-	for op, a := range e.pending {
+func (t *turn) overtaken(m *module) (op uint64, is bool) {
+	for op, a := range t.pending {
 		if _, is := a.action.(Release); is && a.module == m {
 			return op, a.version != m.values.Version()
 		}
@@ -48,7 +45,7 @@ func (e *Engine) overtaken(m *module) (op uint64, is bool) {
 
 // advance moves the module's release on as far as it goes by itself.
 func (e *Engine) advance(m *module) {
-	if m == e.global || m.repairs.Running() { // one works on a release at a time
+	if m.repairs.Running() { // one works on a release at a time
 		return
 	}
 	if m.pass.Stage() == builtins.StageAfterHelm {
@@ -88,7 +85,8 @@ func (e *Engine) advance(m *module) {
 		case releases.RemoveSets:
 			// A commit that is under way may apply one.
 			if !m.atWork() && !m.sets.Removing() {
-				e.uninstallSets(m)
+				m.pass.Removing()
+				e.removeSets(m, m.sets.Managers())
 			}
 			return
 		case releases.End:
@@ -104,11 +102,11 @@ func (e *Engine) advance(m *module) {
 
 // queueStage queues the module's hooks of a stage, or those that are always due, and returns
 // their ids.
-func (e *Engine) queueStage(m *module, stage builtins.Stage, always bool) map[string]bool {
+func (t *turn) queueStage(m *module, stage builtins.Stage, always bool) map[string]bool {
 	waiting := map[string]bool{}
 	for _, h := range m.hooks {
 		if b := h.stage(stage); b != nil && (b.Always || !always) {
-			e.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(stage), Binding: string(stage), Cause: m.pass.Cause()})
+			t.add(h, h.subjects.At(""), b.Order, builtins.Event{Type: releases.EventType(stage), Binding: string(stage), Cause: m.pass.Cause()})
 			waiting[h.gen.ID] = true
 		}
 	}
@@ -119,14 +117,12 @@ func (e *Engine) queueStage(m *module, stage builtins.Stage, always bool) map[st
 const valuesRefused = "values: "
 
 // helm has Helm do what a step asks for.
-func (e *Engine) helm(m *module, step releases.Step) {
+func (t *turn) helm(m *module, step releases.Step) {
 	switch step.Do {
 	case releases.Install:
-		e.ask(m, Release{Op: e.op(), Module: m.gen, Ref: step.Ref, Drift: e.drift(m), Cause: m.pass.Cause(), Values: m.values.View(), Secrets: m.values.Secrets()})
-	case releases.Uninstall:
-		e.ask(m, Uninstall{Op: e.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout})
-	case releases.GiveBack:
-		e.ask(m, Uninstall{Op: e.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout, GiveBack: true})
+		t.ask(m, Release{Op: t.op(), Module: m.gen, Ref: step.Ref, Drift: t.drift(m), Cause: m.pass.Cause(), Values: m.values.View(), Secrets: m.values.Secrets()})
+	case releases.Uninstall, releases.GiveBack:
+		t.ask(m, Uninstall{Op: t.op(), Ref: step.Ref, Timeout: m.gen.Decl.Timeout, GiveBack: step.Do == releases.GiveBack})
 	}
 }
 
@@ -153,16 +149,4 @@ func (e *Engine) uninstalled(a asked, in Uninstalled) {
 	case !m.verdict.Do.Runs():
 		e.forgetLayers(m)
 	}
-}
-
-func (e *Engine) uninstallSets(m *module) {
-	m.pass.Removing()
-	e.removeSets(m, m.sets.Managers())
-}
-
-func (e *Engine) uninstalledSets(m *module, err error) {
-	if err != nil {
-		err = errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	m.pass.Removed(err, e.now, e.opts.Jitter())
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
@@ -66,7 +67,11 @@ func (e *Engine) reload(in Reload) {
 			continue
 		}
 		if m.removed {
-			e.comeBack(m)
+			m.removed, m.hollow, m.stays = false, false, time.Time{} // its end, if that is under way, is waited for
+			m.serves = nil                                           // the driver has heard that it is gone
+			for _, h := range m.hooks {
+				h.review = nil
+			}
 		}
 		if c := e.renew(m, drafts[name]); c != nil {
 			changes = append(changes, c)

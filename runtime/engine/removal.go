@@ -57,22 +57,22 @@ func (e *Engine) findRemoved(in Start) {
 }
 
 // remove ends a module that is not in the tree any more.
-func (e *Engine) remove(m *module) {
+func (t *turn) remove(m *module) {
 	if m.life != down {
-		e.takeDown(m)
+		t.takeDown(m)
 	}
-	m.incarnation = e.op() // runs of a session count for nothing, too
+	m.incarnation = t.op() // runs of a session count for nothing, too
 	if m.serves.any() {
 		m.serves = &Serve{Module: m.gen}
-		e.do(*m.serves)
+		t.do(*m.serves)
 	}
-	e.do(Gone{Module: m.name})
-	m.absent(e.now, e.opts.Grace)
-	if e.elsewhere(m) {
+	t.do(Gone{Module: m.name})
+	m.absent(t.now, t.opts.Grace)
+	if t.elsewhere(m) {
 		m.values.Withhold()
 	}
 	for _, id := range m.store.Take() {
-		e.drop(e.run(id)) // else it would stay occupied until the write under way has ended
+		t.drop(t.run(id)) // else it would stay occupied until the write under way has ended
 	}
 }
 
@@ -80,15 +80,6 @@ func (e *Engine) remove(m *module) {
 // folder slowly.
 func (m *module) absent(now time.Time, grace time.Duration) {
 	m.removed, m.stays = true, now.Add(grace)
-}
-
-// comeBack notes that a module is in the tree again. Its end, if that is under way, is waited for.
-func (e *Engine) comeBack(m *module) {
-	m.removed, m.hollow, m.stays = false, false, time.Time{}
-	m.serves = nil // the driver has heard that it is gone
-	for _, h := range m.hooks {
-		h.review = nil
-	}
 }
 
 // lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
@@ -129,16 +120,16 @@ func (e *Engine) stay(until string) {
 
 // elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
 // instance leaves it out.
-func (e *Engine) elsewhere(m *module) bool { return m.removed && e.gen.Elsewhere[m.name] }
+func (t *turn) elsewhere(m *module) bool { return m.removed && t.gen.Elsewhere[m.name] }
 
 // lookElsewhere notes whether another instance may have a module: nothing of it is taken away then, and its
 // hooks of before_delete do not run here any more.
-func (e *Engine) lookElsewhere(m *module) {
+func (t *turn) lookElsewhere(m *module) {
 	switch {
-	case e.elsewhere(m):
+	case t.elsewhere(m):
 		m.store.Put(upKey, nil)
 	case m.verdict.Do == verdicts.GiveBack:
-		m.stays = e.now.Add(e.opts.Grace)
+		m.stays = t.now.Add(t.opts.Grace)
 	}
 }
 
@@ -180,7 +171,7 @@ func (e *Engine) brokenNew(left *module) string {
 }
 
 // occupied says that something of a module that was removed is still under way.
-func (e *Engine) occupied(m *module) bool {
+func (m *module) occupied() bool {
 	if m.pass.Working() || m.repairs.Running() || m.store.Writing() || m.crds.Running || m.sets.Removing() {
 		return true
 	}
@@ -190,7 +181,7 @@ func (e *Engine) occupied(m *module) bool {
 // forgetGone takes away what was kept for a module that is gone, as the last of all. The look
 // after that is written forgets the module.
 func (e *Engine) forgetGone(m *module) {
-	if !m.removed || m.verdict.Do != verdicts.Forget || !m.finalizers.Empty() || e.occupied(m) {
+	if !m.removed || m.verdict.Do != verdicts.Forget || !m.finalizers.Empty() || m.occupied() {
 		return
 	}
 	if m.store.Clear(); !m.store.Clean() {

@@ -35,7 +35,7 @@ type begins struct {
 
 // renew has a module go on as the next generation has it. A change means that there is
 // something to begin with it.
-func (e *Engine) renew(m *module, d draft) *change {
+func (t *turn) renew(m *module, d draft) *change {
 	if m.barred() { // it stays as it is
 		return nil
 	}
@@ -48,27 +48,27 @@ func (e *Engine) renew(m *module, d draft) *change {
 	}
 	old := m.gen
 	if m.life == leaving { // it begins anew with the hooks that there are then
-		e.takeDown(m)
+		t.takeDown(m)
 	}
 	m.gen = d.gen
-	c := e.renewHooks(m, old)
-	if old.Err != nil || e.globals.Stays != "" {
+	c := t.renewHooks(m, old)
+	if old.Err != nil || t.globals.Stays != "" {
 		// The kept state of hooks in files that did not load, or that are in this tree now.
-		if err := e.readKept(m); err != nil {
-			e.note(builtins.LevelWarn, m, "", err.Error())
+		if err := t.readKept(m); err != nil {
+			t.note(builtins.LevelWarn, m, "", err.Error())
 		}
 	}
 	m.renewValues(d.values)
 	if old.Tree == nil || d.gen.Tree == nil || !reflect.DeepEqual(old.Tree.CRDs, d.gen.Tree.CRDs) {
-		e.renewCRDs(m)
+		t.renewCRDs(m)
 	}
-	e.renewPass(m, old)
+	t.renewPass(m, old)
 	return c
 }
 
 // renewPass has the module's release looked at: what is in force of it, and what
 // enabled() and readiness() said, rests on files that are not the same any more.
-func (e *Engine) renewPass(m *module, old *generation.Module) {
+func (t *turn) renewPass(m *module, old *generation.Module) {
 	m.values.Outdate() // whoever is asked, or under way, does not answer for what is now
 	switch {
 	case !m.asks():
@@ -85,12 +85,12 @@ func (e *Engine) renewPass(m *module, old *generation.Module) {
 			m.pass.Drop(id)
 		}
 	}
-	e.retrySoon(m)
+	t.retrySoon(m)
 }
 
 // renewHooks puts the hooks of the next generation into the place of those before.
-func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
-	c := &change{module: m, stays: e.globals.Stays != ""}
+func (t *turn) renewHooks(m *module, old *generation.Module) *change {
+	c := &change{module: m, stays: t.globals.Stays != ""}
 	before := m.byKey
 	m.hooks, m.byKey = nil, map[string]*hook{}
 	// Their defaults are part of what hooks do.
@@ -99,11 +99,11 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 		h := before[g.ID]
 		switch {
 		case h == nil:
-			h = e.freshHook(m, g)
+			h = m.freshHook(g)
 			c.fresh = append(c.fresh, h)
 		case h.unlike(g):
-			next := e.freshHook(m, g)
-			e.inherit(next, h)
+			next := m.freshHook(g)
+			t.inherit(next, h)
 			c.stop = append(c.stop, h.watches...)
 			h = next
 			c.fresh = append(c.fresh, h)
@@ -123,14 +123,14 @@ func (e *Engine) renewHooks(m *module, old *generation.Module) *change {
 		c.stop = append(c.stop, h.watches...)
 		switch {
 		case m.gen.Err != nil: // it may be in a file that does not load for now
-			e.endHook(h)
+			t.endHook(h)
 		default:
-			if m == e.global && h.sets() { // modules may be on by it alone, and it may come back in a moment
-				m.stays = e.now.Add(e.opts.Grace)
+			if m.isGlobal() && h.sets() { // modules may be on by it alone, and it may come back in a moment
+				m.stays = t.now.Add(t.opts.Grace)
 			}
-			e.dropHook(h)
+			t.dropHook(h)
 		}
-		e.do(Gone{Module: m.name, Hook: id})
+		t.do(Gone{Module: m.name, Hook: id})
 	}
 	m.dropLanes()
 	return c
@@ -153,16 +153,16 @@ func sameKind(a, b *builtins.WatchBinding) bool {
 
 // inherit has a hook go on with what the one before it remembers, if it is about the
 // same. Runs of that one are still to end.
-func (e *Engine) inherit(h, old *hook) {
+func (t *turn) inherit(h, old *hook) {
 	if h.forEach() != old.forEach() || h.forEach() && !sameKind(h.eachWatch().Decl, old.eachWatch().Decl) {
-		e.dropHook(old)
+		t.dropHook(old)
 		return
 	}
-	e.endHook(old)
+	t.endHook(old)
 	h.subjects.Inherit(old.subjects)
 	h.ran = old.ran
-	for _, t := range h.schedules {
-		t.Follow(old.schedules.Of(t.Binding))
+	for _, timer := range h.schedules {
+		timer.Follow(old.schedules.Of(timer.Binding))
 	}
 	h.module.keepTicks(old.schedules, h.schedules)
 }
@@ -178,8 +178,8 @@ func (h *hook) sets() bool {
 }
 
 // dropHook ends the life of a hook, and what it has set and remembers goes.
-func (e *Engine) dropHook(h *hook) {
-	e.endHook(h)
+func (t *turn) dropHook(h *hook) {
+	t.endHook(h)
 	for _, s := range h.subjects.All() {
 		h.module.dropKept(s)
 	}
@@ -187,16 +187,16 @@ func (e *Engine) dropHook(h *hook) {
 }
 
 // endHook ends the life of a hook, and what waits for it goes. Its watches are ended later.
-func (e *Engine) endHook(h *hook) {
+func (t *turn) endHook(h *hook) {
 	for _, s := range h.subjects.All() {
-		e.requeueAt(s, time.Time{})
+		t.requeueAt(s, time.Time{})
 	}
 	h.lane.Drop(h.gen.ID)
-	e.refuseAsks(h, "it is another one now, or gone")
+	t.refuseAsks(h, "it is another one now, or gone")
 }
 
 // freshHook makes a hook that begins once runs of those have ended that had its id.
-func (e *Engine) freshHook(m *module, g *generation.Hook) *hook {
+func (m *module) freshHook(g *generation.Hook) *hook {
 	h := newHook(m, g)
 	for old := range m.runs {
 		if old.gen.ID == g.ID {
@@ -348,10 +348,10 @@ func (m *module) dropLanes() {
 }
 
 // bar keeps hooks from running that have taken processes with them.
-func (e *Engine) bar(hooks []*hook, why map[string]string) {
+func (t *turn) bar(hooks []*hook, why map[string]string) {
 	for _, h := range hooks {
 		if h.barred = why[h.gen.ID]; h.barred != "" {
-			e.note(builtins.LevelError, h.module, h.gen.ID, h.barred)
+			t.note(builtins.LevelError, h.module, h.gen.ID, h.barred)
 		}
 	}
 }

@@ -55,14 +55,14 @@ func (d Drift) unseen() (out []string) {
 }
 
 // drift says what becomes of changes of others: as the user says, or else the module.
-func (e *Engine) drift(m *module) string { return e.policyOf(m, e.config.Accepted().Policies[m.name]) }
+func (t *turn) drift(m *module) string { return m.policy(t.config.Accepted().Policies[m.name]) }
 
-func (e *Engine) policyOf(m *module, user values.Policy) string {
+func (m *module) policy(user values.Policy) string {
 	return cmp.Or(user.Drift, m.gen.Decl.Drift, builtins.DriftRepair)
 }
 
 // reports says that changes of others are shown, and not put right.
-func (e *Engine) reports(m *module) bool { return e.drift(m) == builtins.DriftReport }
+func (t *turn) reports(m *module) bool { return t.drift(m) == builtins.DriftReport }
 
 // differs says for people which objects others have changed.
 func differs(objects []DriftObject) string {
@@ -88,19 +88,16 @@ func (m *module) repairable() bool {
 }
 
 // repair has objects put right that differ.
-func (e *Engine) repair(m *module) {
-	if m == e.global {
+func (t *turn) repair(m *module) {
+	if m.repairs.Ignore(t.ignored(m)); !m.repairable() {
 		return
 	}
-	if m.repairs.Ignore(e.ignored(m)); !m.repairable() {
-		return
-	}
-	if objects, due := m.repairs.Begin(e.now, e.reports(m)); due {
-		e.ask(m, Repair{Op: e.op(), Module: m.gen, Ref: m.ref(e.opts.Namespace), Drift: e.drift(m), Objects: objects, Secrets: m.values.Secrets()})
+	if objects, due := m.repairs.Begin(t.now, t.reports(m)); due {
+		t.ask(m, Repair{Op: t.op(), Module: m.gen, Ref: m.ref(t.opts.Namespace), Drift: t.drift(m), Objects: objects, Secrets: m.values.Secrets()})
 	}
 }
 
-func (e *Engine) repaired(a asked, in Repaired) {
+func (t *turn) repaired(a asked, in Repaired) {
 	m := a.module
 	if in.Lost && in.Waits == "" && in.Op > m.incarnation { // there is no release any more: the pass makes it anew
 		m.pass.Want(nil)
@@ -114,18 +111,18 @@ func (e *Engine) repaired(a asked, in Repaired) {
 		objects = asked // those that were as they should be, too: else a watch that errs would have them looked at without end
 	}
 	for _, c := range in.Left {
-		e.do(Note{Level: builtins.LevelInfo, Module: m.name, Event: "LeftToOthers", Message: left(c)})
+		t.do(Note{Level: builtins.LevelInfo, Module: m.name, Event: "LeftToOthers", Message: left(c)})
 	}
-	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Tried: asked, Failed: in.Failed, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, e.now, e.opts.Jitter)
-	m.repairs.Ignore(e.ignored(m)) // it may be another list than that of the repair
+	contested := m.repairs.Ended(repairs.Outcome{Err: in.Err, Tried: asked, Failed: in.Failed, Changes: changesOf(objects, in.Changes), Waits: in.Waits}, t.now, t.opts.Jitter)
+	m.repairs.Ignore(t.ignored(m)) // it may be another list than that of the repair
 	var contests []contest
 	for _, k := range contested {
-		if c, is := m.repairs.Contested(k, e.now); is {
+		if c, is := m.repairs.Contested(k, t.now); is {
 			contests = append(contests, contest{k, c})
 		}
 	}
 	if len(contests) > 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + ". " + leaveIt(contests)})
+		t.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: driftContested, Message: contestedBy(contests) + ". " + leaveIt(contests)})
 	}
 }
 
@@ -157,20 +154,20 @@ func changesOf(objects []DriftObject, known []Change) (changes []Change) {
 }
 
 // ignored is what of the module's release is left to others.
-func (e *Engine) ignored(m *module) []owned.Ignore {
-	if e.drift(m) == builtins.DriftIgnore {
+func (t *turn) ignored(m *module) []owned.Ignore {
+	if t.drift(m) == builtins.DriftIgnore {
 		return []owned.Ignore{{}} // all of it
 	}
 	return m.gen.Decl.Ignore
 }
 
 // driftStatus is what people are shown of objects that others have changed.
-func (e *Engine) driftStatus(m *module) []status.Drifted {
+func (t *turn) driftStatus(m *module) []status.Drifted {
 	var out []status.Drifted
 	shown := map[effect.Ref]bool{}
 	for _, o := range m.repairs.Objects() {
 		d := status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By}
-		if c, is := m.repairs.Contested(o.Ref, e.now); is {
+		if c, is := m.repairs.Contested(o.Ref, t.now); is {
 			d.Contested, d.Fields, d.Remedy = true, c.Fields, leaveIt([]contest{{o.Ref, c}})
 			if d.By = nil; c.By != "" { // others may have written other fields later
 				d.By = append([]string{c.By}, slices.DeleteFunc(slices.Clone(o.By), func(by string) bool { return by == c.By })...)
@@ -179,11 +176,11 @@ func (e *Engine) driftStatus(m *module) []status.Drifted {
 		shown[o.Ref] = true
 		out = append(out, d)
 	}
-	for _, k := range m.repairs.AllContested(e.now) {
+	for _, k := range m.repairs.AllContested(t.now) {
 		if shown[k] {
 			continue
 		}
-		c, _ := m.repairs.Contested(k, e.now)
+		c, _ := m.repairs.Contested(k, t.now)
 		d := status.Drifted{Object: k.String(), Contested: true, Fields: c.Fields, Remedy: leaveIt([]contest{{k, c}})}
 		if c.By != "" {
 			d.By = []string{c.By}

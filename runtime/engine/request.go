@@ -105,39 +105,39 @@ func (h *hook) refusesRequests() string {
 }
 
 // refuseAsks answers all whose runs wait for a hook, when there is a reason why they do not run.
-func (e *Engine) refuseAsks(h *hook, why string) {
+func (t *turn) refuseAsks(h *hook, why string) {
 	if why == "" {
 		return
 	}
 	for _, id := range h.lane.DropAsks(h.gen.ID) {
-		e.do(Respond{ID: id, Err: fmt.Errorf("hook %s: %s: %w", h.gen.ID, why, ErrNotReady)})
+		t.do(Respond{ID: id, Err: fmt.Errorf("hook %s: %s: %w", h.gen.ID, why, ErrNotReady)})
 	}
 }
 
 // responded answers whoever has asked for a run. Nobody tries it again but them.
-func (e *Engine) responded(r *asked, err error) {
+func (t *turn) responded(r *asked, err error) {
 	h, s := r.hook, r.subject
-	e.do(Respond{ID: r.request, Response: r.done.Response, Err: err})
+	t.do(Respond{ID: r.request, Response: r.done.Response, Err: err})
 	switch {
 	case err != nil:
 		h.ran.Failures++
 		if text := err.Error(); h.subjects.Answer(s, text) {
-			e.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(text) + " (the request failed)"})
+			t.do(Note{Level: builtins.LevelError, Module: h.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(text) + " (the request failed)"})
 		}
 	case h.subjects.Answer(s, ""):
-		e.note(builtins.LevelInfo, h.module, h.gen.ID, s.Said("runs again"))
+		t.note(builtins.LevelInfo, h.module, h.gen.ID, s.Said("runs again"))
 	}
 }
 
 // serve tells the driver which hooks of a module answer requests, when that changed.
 // A module whose fate is not known yet keeps the webhooks that it has, and so does one that stays though the tree
 // switches it off.
-func (e *Engine) serve(m *module) {
+func (t *turn) serve(m *module) {
 	if !slices.ContainsFunc(m.hooks, (*hook).answersRequests) && !m.serves.any() {
 		return
 	}
 	next := Serve{Module: m.gen}
-	stays := e.globals.Stays != "" && m.verdict.Do == verdicts.Hold
+	stays := t.globals.Stays != "" && m.verdict.Do == verdicts.Hold
 	known := m.life != down || m.verdict.State == status.ModuleOff && !stays || m.verdict.Do == verdicts.Uninstall
 	if m.life == up {
 		for _, h := range m.hooks {
@@ -154,7 +154,7 @@ func (e *Engine) serve(m *module) {
 		return
 	}
 	m.serves = &next
-	e.do(next)
+	t.do(next)
 }
 
 // any says whether hooks answer, or may soon.

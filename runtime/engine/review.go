@@ -23,6 +23,8 @@ type Review struct {
 	Refused string
 	// Run is the run of one review but for what [Review.Answer] adds.
 	Run RunHook
+
+	basis layers.Basis // the values that it rests on
 }
 
 // Answer returns the run that answers a request. The number of the run is the driver's.
@@ -39,37 +41,35 @@ func (r *Review) Answer(run uint64, now time.Time, in *builtins.Request) (RunHoo
 	return a, nil
 }
 
-// reviewed is the last Review of a hook, and the values that it rests on.
-type reviewed struct {
-	Review
-	basis layers.Basis
-}
-
 // publishReviews says how the hooks of a module answer reviews, when that changed.
-func (e *Engine) publishReviews(m *module) {
+func (t *turn) publishReviews(m *module) {
 	if m.removed {
 		return
-	}
-	if m == e.global && e.reviewedGlobal != m.values.Basis() {
-		e.reviewedGlobal = m.values.Basis() // their secrets are hidden in all reviews
-		for _, other := range e.modules {
-			if slices.ContainsFunc(other.hooks, (*hook).reviews) {
-				e.touch(other)
-			}
-		}
 	}
 	for _, h := range m.hooks {
 		if !h.reviews() {
 			continue
 		}
-		next := &reviewed{basis: m.values.Basis()}
-		next.Review = Review{Hook: h.gen, Refused: h.refusesRequests()}
+		next := &Review{Hook: h.gen, Refused: h.refusesRequests(), basis: m.values.Basis()}
 		if next.Refused == "" {
-			next.Run = e.runOf(h, h.subjects.At(""))
+			next.Run = t.runOf(h, h.subjects.At(""))
 		}
 		if h.review == nil || !h.review.same(next) {
 			h.review = next
-			e.do(next.Review)
+			t.do(*next)
+		}
+	}
+}
+
+// hideSecrets has all reviews answered anew when the global values have moved: all of them hide the secrets of those.
+func (e *Engine) hideSecrets(global *module) {
+	if e.reviewedGlobal == global.values.Basis() {
+		return
+	}
+	e.reviewedGlobal = global.values.Basis()
+	for _, m := range e.modules {
+		if slices.ContainsFunc(m.hooks, (*hook).reviews) {
+			e.touch(m)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func beside(b *builtins.Binding) bool {
 }
 
 // same says whether a review is answered the same way.
-func (r *reviewed) same(next *reviewed) bool {
+func (r *Review) same(next *Review) bool {
 	a, b := &r.Run, &next.Run
 	switch {
 	case r.Hook != next.Hook || r.Refused != next.Refused:

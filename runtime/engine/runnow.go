@@ -57,16 +57,16 @@ func (e *Engine) runnable(in RunNow) (hooks []*hook, err error) {
 }
 
 // refusesRuns says why no hook of the module runs now.
-func (e *Engine) refusesRuns(m *module) error {
+func (t *turn) refusesRuns(m *module) error {
 	switch {
 	case m.life == leaving:
 		return fmt.Errorf("module %s is being uninstalled", m.name)
 	case m.life != down:
 		return nil
-	case m == e.global:
+	case m.isGlobal():
 		return errors.New("the global hooks have not started yet; try again in a moment")
 	}
-	state, reason := e.moduleState(m)
+	state, reason := t.moduleState(m)
 	if state == status.ModuleOff {
 		return fmt.Errorf("module %s is off, so nothing of it runs", m.name)
 	}

@@ -11,30 +11,30 @@ import (
 
 // save writes what is kept of a module, when something of it has changed: with it go the
 // layers and states of all runs that wait for that.
-func (e *Engine) save(m *module) {
+func (t *turn) save(m *module) {
 	more := false
 	for _, l := range m.queues {
 		more = more || l.Gathers()
 	}
-	if !m.store.Due(e.now, more) {
+	if !m.store.Due(t.now, more) {
 		return
 	}
-	runs, changes, hooks := e.join(m)
+	runs, changes, hooks := t.join(m)
 	if len(runs) == 0 && m.store.Clean() {
 		return // all of them were refused
 	}
-	e.ask(m, Save{Op: e.op(), Module: m.name, Runs: runs, Hooks: hooks, Data: m.store.Begin(changes...)})
+	t.ask(m, Save{Op: t.op(), Module: m.name, Runs: runs, Hooks: hooks, Data: m.store.Begin(changes...)})
 }
 
 // join takes the runs that wait to be kept, in their order, and returns those whose values
 // may come into force. Each is checked against the layers as they are once the runs before
 // it count.
-func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
+func (t *turn) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers, messages := m.values.Propose(), m.messageSizes()
 	for _, id := range m.store.Take() {
-		r := e.run(id)
+		r := t.run(id)
 		if r.outdated() {
-			e.drop(r)
+			t.drop(r)
 			continue
 		}
 		s := r.subject
@@ -45,7 +45,7 @@ func (e *Engine) join(m *module) (runs []uint64, changes []persist.Change, hooks
 			err = r.check(layers)
 		}
 		if err != nil {
-			e.commitFailed(r, err)
+			t.commitFailed(r, err)
 			continue
 		}
 		layers.Set(s.ID(), layer)
@@ -85,7 +85,7 @@ func (e *Engine) saved(a asked, in Saved) {
 			e.runCommitted(r)
 		}
 	}
-	if m == e.global && err == nil {
+	if m.isGlobal() && err == nil {
 		e.countConfig()
 	}
 	if failed == 1 && len(runs) == 0 { // else the hooks say so

@@ -1,36 +1,34 @@
 package engine
 
 import (
-	"slices"
+	"errors"
+	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Sets of objects go with the hook that has applied them, and with its module: see package sets.
 
-// applies notes that a commit may apply sets that go with the hook.
-func (e *Engine) applies(h *hook, writes []effect.Write) {
-	if slices.ContainsFunc(writes, func(w effect.Write) bool { return w.Kind == effect.WriteSet && !w.Set.Keep }) {
-		h.module.sets.Applies(effect.Manager(h.gen.ID), e.ops)
-	}
-}
-
 // removeSets deletes the sets of some hooks of the module. It is done once at a time: for
 // an uninstall, or for hooks that are gone.
-func (e *Engine) removeSets(m *module, managers []string) {
-	e.ask(m, RemoveSets{Op: e.op(), Module: m.name, Managers: managers})
+func (t *turn) removeSets(m *module, managers []string) {
+	t.ask(m, RemoveSets{Op: t.op(), Module: m.name, Managers: managers})
 }
 
-func (e *Engine) setsRemoved(a asked, in SetsRemoved) {
-	managers := a.action.(RemoveSets).Managers
-	if !a.module.sets.Removed(managers, in.Op, e.now, in.Err, releaseRetry, e.opts.Jitter) {
-		e.uninstalledSets(a.module, in.Err)
+func (t *turn) setsRemoved(a asked, in SetsRemoved) {
+	m, err := a.module, in.Err
+	if m.sets.Removed(a.action.(RemoveSets).Managers, in.Op, t.now, err, releaseRetry, t.opts.Jitter) {
+		return
 	}
+	if err != nil { // of an uninstall, which is shown in one line
+		err = errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	m.pass.Removed(err, t.now, t.opts.Jitter())
 }
 
 // stepSets deletes the sets of hooks that a module which runs does not have any more.
-func (e *Engine) stepSets(m *module) {
-	if e.globals.Stays != "" || m.life != up || m.pass.Uninstalling() || !m.sets.Due(e.now) {
+func (t *turn) stepSets(m *module) {
+	if t.globals.Stays != "" || m.life != up || m.pass.Uninstalling() || !m.sets.Due(t.now) {
 		return
 	}
 	managers := map[string]bool{}
@@ -41,6 +39,6 @@ func (e *Engine) stepSets(m *module) {
 		managers[effect.Manager(h.gen.ID)] = true
 	}
 	if gone := m.sets.Strays(managers); len(gone) > 0 {
-		e.removeSets(m, gone)
+		t.removeSets(m, gone)
 	}
 }

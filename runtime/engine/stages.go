@@ -29,14 +29,14 @@ func (m *module) leaves() bool {
 
 // beginLeaving starts what before_delete and after_delete hooks need: their watches,
 // and nothing else of the module.
-func (e *Engine) beginLeaving(m *module) {
+func (t *turn) beginLeaving(m *module) {
 	if m.life != down {
-		e.takeDown(m)
+		t.takeDown(m)
 	}
 	m.life = leaving
 	for _, h := range m.hooks {
 		if h.leaves() {
-			e.startWatches(h, m.incarnation)
+			t.startWatches(h, m.incarnation)
 		}
 	}
 }
@@ -47,7 +47,7 @@ const upKey = "up"
 
 // noteUp notes that the module's hooks are about to run. No run begins before that is
 // kept: another process has to know, too.
-func (m *module) noteUp() {
+func (*turn) noteUp(m *module) {
 	if m.life != up {
 		return
 	}
@@ -70,17 +70,17 @@ func (m *module) leavingReason() string {
 }
 
 // beginAll queues the before_all hooks, once the other global hooks were tried.
-func (e *Engine) beginAll() {
-	if e.standings.Begun() || e.global.life == down {
+func (e *Engine) beginAll(m *module) {
+	if e.standings.Begun() || m.life == down {
 		return
 	}
-	for _, h := range e.global.hooks {
+	for _, h := range m.hooks {
 		if h.stage(builtins.StageBeforeAll) == nil && h.gates() && !h.subjects.First().Passed() && h.trouble() == "" {
 			return
 		}
 	}
 	e.standings.Begin()
-	e.queueStage(e.global, builtins.StageBeforeAll, false)
+	e.queueStage(m, builtins.StageBeforeAll, false)
 }
 
 // endsAll says that after_all hooks work, or modules that they may have set to work. Timers and watches that tell of

@@ -28,7 +28,7 @@ const standsBy = "this starling stands by; the one that holds the lease works"
 const standbyNumbers = 1 << 62
 
 // standsBy says that the engine is a standby: its numbers are those of one.
-func (e *Engine) standsBy() bool { return e.ops >= standbyNumbers }
+func (t *turn) standsBy() bool { return t.ops >= standbyNumbers }
 
 // Numbers is the highest number that the engine has given, as [Start] takes it.
 func (e *Engine) Numbers() uint64 { return e.ops &^ standbyNumbers }
@@ -48,22 +48,18 @@ func (e *Engine) number(in Start) {
 	}
 }
 
-// follow starts the watches of a module that runs where the Lease is. CRDs have come from there.
-func (e *Engine) follow(m *module) {
-	m.life = up
-	for _, h := range m.hooks {
-		e.startWatches(h, m.incarnation)
+// follow starts the watches of a module that runs where the Lease is, and ends those of one that does not. CRDs have
+// come from there.
+func (t *turn) follow(m *module) {
+	switch runs := m.verdict.Do.Runs(); {
+	case runs && m.life == down:
+		m.life = up
+		for _, h := range m.hooks {
+			t.startWatches(h, m.incarnation)
+		}
+	case !runs && m.life != down:
+		t.takeDown(m)
 	}
-}
-
-// answerOnly is the end of a look at a module of a standby.
-func (e *Engine) answerOnly(m *module) {
-	if m == e.global {
-		e.listModules()
-	}
-	e.publishReviews(m)
-	e.serve(m)
-	e.stand(m)
 }
 
 // Answers says whether reviews of all modules that run are answered by whole snapshots; if not, whose are not.
@@ -124,7 +120,7 @@ func (e *Engine) followKept(in Kept) {
 }
 
 // followKey has one layer or state count from now on, or no more; data is the last that was kept of it.
-func (e *Engine) followKey(m *module, key string, data []byte, gone bool) error {
+func (t *turn) followKey(m *module, key string, data []byte, gone bool) error {
 	switch {
 	case strings.HasPrefix(key, subjects.LayerKey):
 		s, layer, err := m.decodeLayer(data)
@@ -134,7 +130,7 @@ func (e *Engine) followKey(m *module, key string, data []byte, gone bool) error 
 		if gone {
 			layer = nil
 		}
-		e.setLayer(m, s, layer, nil)
+		t.setLayer(m, s, layer, nil)
 	case !strings.HasPrefix(key, subjects.StateKey):
 	case gone:
 		k, err := subjects.DecodeState(data)

@@ -15,14 +15,14 @@ import (
 )
 
 // moduleState is what people are shown of a module.
-func (e *Engine) moduleState(m *module) (status.ModuleState, string) {
+func (t *turn) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, m.pass
 	switch {
 	case m.barred():
 		return v.State, v.Reason
-	case e.standsBy() && v.Do.Runs():
+	case t.standsBy() && v.Do.Runs():
 		return status.ModuleWaiting, standsBy
-	case e.standsBy() && v.Do.Goes():
+	case t.standsBy() && v.Do.Goes():
 		return v.State, v.Reason // how far it has gone the one that leads knows
 	}
 	if m.life == leaving {
@@ -113,8 +113,8 @@ func (e *Engine) Ready() (bool, string) {
 }
 
 // onItsWay says that a module was never released, is not off, and has no reason for it.
-func (e *Engine) onItsWay(m *module) bool {
-	state, _ := e.moduleState(m)
+func (t *turn) onItsWay(m *module) bool {
+	state, _ := t.moduleState(m)
 	switch state {
 	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
 		return m.pass.Err() == ""
@@ -136,11 +136,11 @@ func (e *Engine) Status() status.Status {
 		out.Hooks = append(out.Hooks, e.hookStatus(h))
 	}
 	for _, m := range e.everyone() {
-		if m != e.global && e.visible(m) {
+		if !m.isGlobal() && e.visible(m) {
 			out.Modules = append(out.Modules, e.moduleStatus(m))
 		}
 		for _, h := range m.hooks {
-			if m != e.global && (!m.removed || h.leaves() && !e.standsBy()) {
+			if !m.isGlobal() && (!m.removed || h.leaves() && !e.standsBy()) {
 				out.Hooks = append(out.Hooks, e.hookStatus(h))
 			}
 		}
@@ -150,16 +150,16 @@ func (e *Engine) Status() status.Status {
 	return out
 }
 
-func (e *Engine) configStatus() status.Config {
-	out := status.Config{State: status.ConfigOK, Reason: e.config.Reason()}
+func (t *turn) configStatus() status.Config {
+	out := status.Config{State: status.ConfigOK, Reason: t.config.Reason()}
 	switch {
-	case e.config.State() == ConfigPresent:
-	case e.config.State() == ConfigUnreadable, e.config.Held():
+	case t.config.State() == ConfigPresent:
+	case t.config.State() == ConfigUnreadable, t.config.Held():
 		out.State = status.ConfigHeld
 	default:
 		out.State = status.ConfigMissing
 	}
-	all := e.config.Problems()
+	all := t.config.Problems()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, p := range all[name] {
 			out.Problems = append(out.Problems, p.Text)
@@ -173,11 +173,11 @@ func (e *Engine) configStatus() status.Config {
 
 // visible says whether people are shown the module: one that is not in the tree as long as
 // something of it is there. A standby is not told when that has gone.
-func (e *Engine) visible(m *module) bool {
-	if m.removed && e.standsBy() {
+func (t *turn) visible(m *module) bool {
+	if m.removed && t.standsBy() {
 		return false
 	}
-	return !m.removed || m.pass.Installed() || m.there() && !e.elsewhere(m)
+	return !m.removed || m.pass.Installed() || m.there() && !t.elsewhere(m)
 }
 
 func (e *Engine) moduleStatus(m *module) status.Module {
@@ -213,7 +213,7 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 	return out
 }
 
-func (e *Engine) hookStatus(h *hook) status.Hook {
+func (t *turn) hookStatus(h *hook) status.Hook {
 	m := h.module
 	if m.barred() {
 		return status.Hook{ID: h.gen.ID, Module: m.name, LastError: m.verdict.Reason}
@@ -227,8 +227,8 @@ func (e *Engine) hookStatus(h *hook) status.Hook {
 		objects, failing := h.subjects.Len(), len(h.subjects.Failing())
 		out.Objects, out.Failing = &objects, &failing
 	}
-	out.NextTry = future(notBefore, e.now)
-	out.NextRun = future(h.schedules.Next(), e.now)
+	out.NextTry = future(notBefore, t.now)
+	out.NextRun = future(h.schedules.Next(), t.now)
 	switch {
 	case !h.awake():
 		out.State = status.HookOff

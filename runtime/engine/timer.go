@@ -11,14 +11,14 @@ import (
 const tickPrefix = "tick."
 
 // startTimer plans the first tick, and makes up for those that were missed.
-func (e *Engine) startTimer(h *hook, t *timers.Timer) {
-	if e.standsBy() {
+func (t *turn) startTimer(h *hook, timer *timers.Timer) {
+	if t.standsBy() {
 		return
 	}
-	if t.Start(e.now) {
-		e.queue(h, h.fire(t, e.now))
+	if timer.Start(t.now) {
+		t.queue(h, h.fire(timer, t.now))
 	}
-	h.module.keepTick(t)
+	h.module.keepTick(timer)
 }
 
 // fire is the event of a tick.
@@ -28,19 +28,19 @@ func (h *hook) fire(t *timers.Timer, tick time.Time) builtins.Event {
 }
 
 // fireSchedules queues what has fallen due of a module.
-func (e *Engine) fireSchedules(m *module) {
+func (t *turn) fireSchedules(m *module) {
 	if m.life == down {
 		return
 	}
 	for _, h := range m.hooks {
 		var events []builtins.Event
-		for _, t := range h.schedules {
-			if tick, due := t.Due(e.now); due {
-				events = append(events, h.fire(t, tick))
+		for _, timer := range h.schedules {
+			if tick, due := timer.Due(t.now); due {
+				events = append(events, h.fire(timer, tick))
 			}
 		}
 		if len(events) > 0 {
-			e.queue(h, events...)
+			t.queue(h, events...)
 		}
 	}
 }

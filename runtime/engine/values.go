@@ -36,26 +36,26 @@ func (m *module) renewValues(static *values.Composer) {
 
 // retrySoon shortens what waits long because it failed: with other values it may
 // succeed.
-func (e *Engine) retrySoon(m *module) {
+func (t *turn) retrySoon(m *module) {
 	if m.barred() {
 		return
 	}
-	e.agenda.Moved(m.name)
-	soon := e.now.Add(releaseRetry.Min)
+	t.agenda.Moved(m.name)
+	soon := t.now.Add(releaseRetry.Min)
 	m.pass.RetrySoon(soon)
 	m.eval.Soon(soon)
 	for _, h := range m.hooks {
-		e.retryAll(h, h.gen.Retry.Min)
+		t.retryAll(h, h.gen.Retry.Min)
 	}
 }
 
 // setLayer makes what a subject sets count. The next look at its module shows it.
-func (e *Engine) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
+func (t *turn) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
 	if m.values.Set(s.ID(), ops) {
-		e.moves++ // no module's values show a switch
+		t.moves++ // no module's values show a switch
 	}
 	m.moves = append(m.moves, cause)
-	e.touch(m)
+	t.touch(m)
 }
 
 // showLayers has the values of a module show all layers.

@@ -39,7 +39,7 @@ func (e *Engine) moduleOf(id string) *module {
 }
 
 // requeueAt sets the time of a subject's next run; zero means none.
-func (e *Engine) requeueAt(s *subjects.Subject, at time.Time) { e.agenda.Set(work(s), at) }
+func (t *turn) requeueAt(s *subjects.Subject, at time.Time) { t.agenda.Set(work(s), at) }
 
 // setWake asks for the next tick when that is not the one that was asked for.
 func (e *Engine) setWake(asked time.Time) {
@@ -57,11 +57,7 @@ func (e *Engine) setWake(asked time.Time) {
 
 // nextWake returns when the module wants a tick; zero when it wants none.
 func (m *module) nextWake(now time.Time) (at time.Time) {
-	sooner := func(t time.Time) {
-		if t.After(now) && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
+	sooner := soonerThan(&at, now)
 	sooner(m.retry(now))
 	sooner(m.store.Until())
 	for _, h := range m.hooks {
@@ -82,11 +78,7 @@ func (m *module) nextWake(now time.Time) (at time.Time) {
 // retry returns when something of the module that has failed is tried again; zero when
 // nothing has.
 func (m *module) retry(now time.Time) (at time.Time) {
-	sooner := func(t time.Time) {
-		if t.After(now) && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
+	sooner := soonerThan(&at, now)
 	for _, l := range m.lanes() {
 		if t, waits := l.Wake(now); waits {
 			sooner(t)
@@ -108,14 +100,19 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	return at
 }
 
+// soonerThan notes times that are to come: at is the soonest, zero without any.
+func soonerThan(at *time.Time, now time.Time) func(time.Time) {
+	return func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(*at)) {
+			*at = t
+		}
+	}
+}
+
 // NextRetry returns when something that has failed is tried again; zero when nothing
 // has. Schedules and requeues are no retries.
 func (e *Engine) NextRetry() (at time.Time) {
-	sooner := func(t time.Time) {
-		if t.After(e.now) && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
+	sooner := soonerThan(&at, e.now)
 	for _, m := range e.everyone() {
 		if !m.barred() {
 			sooner(m.retry(e.now))

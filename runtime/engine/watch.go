@@ -44,77 +44,77 @@ func (e *Engine) Watches(module, hook string) map[string]string {
 }
 
 // watchSynced queues the sync events that are due.
-func (e *Engine) watchSynced(in WatchSynced) {
-	h := e.watches[in.ID]
+func (t *turn) watchSynced(in WatchSynced) {
+	h := t.watches[in.ID]
 	if h == nil {
 		return
 	}
 	w := h.watches.At(in.ID)
 	back := w.Missing() && in.Served
 	due := h.watches.Sync(w, in.Served)
-	if e.standsBy() {
+	if t.standsBy() {
 		return // the one that leads says which objects are gone
 	}
 	if h.isEach(w) {
-		e.syncObjects(h, in, back)
+		t.syncObjects(h, in, back)
 	}
 	if !h.watches.Synced() {
 		return
 	}
 	for _, binding := range due {
-		e.queue(h, builtins.Event{Type: "sync", Binding: binding})
+		t.queue(h, builtins.Event{Type: "sync", Binding: binding})
 	}
-	e.begin(h)
+	t.begin(h)
 }
 
-func (e *Engine) watchChanged(in WatchChanged) {
-	h := e.watches[in.ID]
-	if h == nil || e.standsBy() {
+func (t *turn) watchChanged(in WatchChanged) {
+	h := t.watches[in.ID]
+	if h == nil || t.standsBy() {
 		return
 	}
 	w := h.watches.At(in.ID)
 	switch {
 	case h.isEach(w):
-		e.eachChanged(h, w, in.Events)
+		t.eachChanged(h, w, in.Events)
 	case w.Decl.Read != "":
-		e.rowsMoved(h, w, in.Events)
+		t.rowsMoved(h, w, in.Events)
 	default:
 		events := in.Events
 		if w.Decl.Events != nil {
 			events = slices.DeleteFunc(slices.Clone(events), func(ev builtins.Event) bool { return !w.Decl.Triggers(ev.Type) })
 		}
 		if len(events) > 0 {
-			e.queue(h, e.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)...)
+			t.queue(h, t.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)...)
 		}
 	}
 }
 
-func (e *Engine) watchFailed(in WatchFailed) {
-	h := e.watches[in.ID]
+func (t *turn) watchFailed(in WatchFailed) {
+	h := t.watches[in.ID]
 	if h == nil {
 		return
 	}
 	w := h.watches.At(in.ID)
 	unsure := w.Unsure()
-	changed, news := w.Fail(e.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks, Refused: in.Refused})
+	changed, news := w.Fail(t.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks, Refused: in.Refused})
 	if !changed {
 		return
 	}
 	if news {
 		level := builtins.LevelWarn
-		if e.alsoFails(in) { // one line for one cause, however many watches it meets
+		if t.alsoFails(in) { // one line for one cause, however many watches it meets
 			level = builtins.LevelDebug
 		}
-		e.note(level, h.module, h.gen.ID, "watch "+w.Binding+": "+in.Reason)
+		t.note(level, h.module, h.gen.ID, "watch "+w.Binding+": "+in.Reason)
 	}
 	if unsure && !w.Unsure() && h.watches.Synced() {
-		e.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
+		t.queue(h, builtins.Event{Type: "sync", Binding: w.Binding}) // nobody waits for it any more
 	}
 }
 
 // alsoFails says whether another watch has failed for the same reason, and does so still.
-func (e *Engine) alsoFails(in WatchFailed) bool {
-	for id, h := range e.watches {
+func (t *turn) alsoFails(in WatchFailed) bool {
+	for id, h := range t.watches {
 		if w := h.watches.At(id); id != in.ID && w.Reason() == in.Reason {
 			return true
 		}

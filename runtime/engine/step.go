@@ -1,0 +1,102 @@
+package engine
+
+import "github.com/starling-operator/starling/runtime/engine/verdicts"
+
+// phase is one part of a look at a module: it starts what is due of one thing.
+type phase func(*Engine, *module)
+
+// The phases of a module, and of the global hooks, which have no release, in their order. A standby decides as the one
+// that leads does, and tells which hooks answer; nothing else of a module is due there.
+var (
+	ofModule = []phase{
+		(*Engine).decide, (*Engine).live, (*Engine).evaluate, (*Engine).forgetOff, (*Engine).startOff,
+		(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).forgetGone, (*Engine).save,
+		onceKept((*Engine).advance), onceKept((*Engine).repair), onceKept((*Engine).dispatch),
+		(*Engine).publishReviews, (*Engine).serve, (*Engine).show, (*Engine).stand,
+	}
+	ofGlobal = []phase{
+		(*Engine).decideGlobal, (*Engine).live, (*Engine).beginAll, (*Engine).listModules, (*Engine).startOff,
+		(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).save, onceKept((*Engine).dispatch),
+		(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
+	}
+	ofModuleStandingBy = []phase{
+		(*Engine).decide, (*Engine).follow, (*Engine).evaluate,
+		(*Engine).publishReviews, (*Engine).serve, (*Engine).stand,
+	}
+	ofGlobalStandingBy = []phase{
+		(*Engine).decideGlobal, (*Engine).follow, (*Engine).listModules,
+		(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
+	}
+)
+
+// onceKept is a phase that is left out while something has to be kept before it, see [Engine.unkept].
+func onceKept(p phase) phase {
+	return func(e *Engine, m *module) {
+		if !e.unkept(m) {
+			p(e, m)
+		}
+	}
+}
+
+// phases are those of a look at a module.
+func (t *turn) phases(m *module) []phase {
+	switch {
+	case t.standsBy() && m.isGlobal():
+		return ofGlobalStandingBy
+	case t.standsBy():
+		return ofModuleStandingBy
+	case m.isGlobal():
+		return ofGlobal
+	}
+	return ofModule
+}
+
+// step looks at one module and starts whatever is due.
+func (e *Engine) step(m *module) {
+	e.showLayers(m)
+	for _, p := range e.phases(m) {
+		p(e, m)
+	}
+}
+
+// decide says what shall be done about a module.
+func (e *Engine) decide(m *module) {
+	m.verdict = verdicts.Decide(e.facts(m))
+	e.wait(m)
+}
+
+// decideGlobal does so for the global hooks.
+func (t *turn) decideGlobal(m *module) {
+	m.verdict = verdicts.Verdict{}
+	if m.broken == "" && t.config.Known() {
+		m.verdict.Do = verdicts.RunHooks
+	}
+}
+
+// live brings a module up, has it leave, or takes it down, as its verdict wants it.
+func (t *turn) live(m *module) {
+	switch want := m.wants(); {
+	case want != m.life && m.life == leaving:
+		t.takeDown(m)
+		t.touch(m)
+	case want != m.life && want == leaving:
+		t.beginLeaving(m)
+	case want != m.life && want == up:
+		t.bringUp(m)
+	case want != m.life:
+		t.takeDown(m)
+	case m.wantsCRDs() && (want == up || want == down && len(m.gen.Tree.CRDs) == 0): // those of another generation
+		t.applyCRDs(m)
+	}
+}
+
+// wants is the life that the verdict gives a module.
+func (m *module) wants() life {
+	switch {
+	case m.leaves():
+		return leaving
+	case m.verdict.Do.Runs():
+		return up
+	}
+	return down
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/starling-operator/starling/modules/graph"
+	"github.com/starling-operator/starling/runtime/engine/agenda"
+	"github.com/starling-operator/starling/runtime/engine/causes"
+	"github.com/starling-operator/starling/runtime/engine/userconfig"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
+	"github.com/starling-operator/starling/runtime/generation"
+)
+
+// turn is what the work on one module may go by beside the module itself, and where it says what has to be done. It
+// reaches no other module: what concerns several is the [Engine]'s.
+type turn struct {
+	common // only read, but for moves
+	opts   Options
+	now    time.Time
+	config *userconfig.Config // only read
+
+	out     []Action
+	ops     uint64            // the number of the last action that waits for an answer
+	pending map[uint64]*asked // by the number of the action
+	watches map[string]*hook  // by the id of a watch
+	agenda  *agenda.Agenda
+	wrote   causes.Writes
+}
+
+// common is what all modules go by beside their own machines. Once it differs, all are looked at again.
+type common struct {
+	gen     *generation.Whole // in force
+	exits   *graph.Graph      // of all modules
+	placed  bool              // the places of all modules are kept
+	globals verdicts.Global   // see globalState
+	moves   int               // of switches, pauses, the state of the user's config; see [Engine.back], too
+}
