@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/causes"
+	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/lookups"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -36,7 +37,8 @@ type hook struct {
 	// repairs are how often children of its parents were put right, by the key of the parent.
 	repairs map[string]repairs.Rounds[reconcile.ID]
 
-	review *Review // how it answers reviews, as the driver knows it
+	review *Review      // how it answers reviews, as the driver knows it
+	basis  layers.Basis // the values that the review rests on
 
 	barred string // why it must not run, or ""
 	// limits are by what they limit: runs of the hook, and changes of a value of the user's config, by its path.

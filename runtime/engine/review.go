@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -23,8 +22,6 @@ type Review struct {
 	Refused string
 	// Run is the run of one review but for what [Review.Answer] adds.
 	Run RunHook
-
-	basis layers.Basis // the values that it rests on
 }
 
 // Answer returns the run that answers a request. The number of the run is the driver's.
@@ -50,12 +47,12 @@ func (t *turn) publishReviews(m *module) {
 		if !h.reviews() {
 			continue
 		}
-		next := &Review{Hook: h.gen, Refused: h.refusesRequests(), basis: m.values.Basis()}
+		next := &Review{Hook: h.gen, Refused: h.refusesRequests()}
 		if next.Refused == "" {
 			next.Run = t.runOf(h, h.subjects.At(""))
 		}
-		if h.review == nil || !h.review.same(next) {
-			h.review = next
+		if basis := m.values.Basis(); h.review == nil || !h.review.same(next, basis == h.basis) {
+			h.review, h.basis = next, basis
 			t.do(*next)
 		}
 	}
@@ -85,8 +82,8 @@ func beside(b *builtins.Binding) bool {
 	return b.Admission != nil || b.Convert != nil && len(b.Convert.Snapshots) > 0
 }
 
-// same says whether a review is answered the same way.
-func (r *Review) same(next *Review) bool {
+// same says whether a review is answered the same way, with values that rest on the same, or not.
+func (r *Review) same(next *Review, basis bool) bool {
 	a, b := &r.Run, &next.Run
 	switch {
 	case r.Hook != next.Hook || r.Refused != next.Refused:
@@ -94,6 +91,6 @@ func (r *Review) same(next *Review) bool {
 	case r.Refused != "":
 		return true
 	}
-	return a.Generation == b.Generation && a.Module == b.Module && r.basis == next.basis &&
-		maps.Equal(a.Watches, b.Watches) && maps.Equal(a.Synced, b.Synced) && reflect.ValueOf(a.State).Pointer() == reflect.ValueOf(b.State).Pointer()
+	return basis && a.Generation == b.Generation && a.Module == b.Module && maps.Equal(a.Watches, b.Watches) &&
+		maps.Equal(a.Synced, b.Synced) && reflect.ValueOf(a.State).Pointer() == reflect.ValueOf(b.State).Pointer()
 }
