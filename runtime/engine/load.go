@@ -45,7 +45,7 @@ type LaneLoad struct {
 
 // AtRest says that no module has anything to do: each one is released, off, or waits for something
 // outside. Before [Start] none has, and none of a standby.
-func (e *Engine) AtRest() bool { return e.gen == nil || e.standsBy() || e.standings.AtRest() }
+func (e *Engine) AtRest() bool { return !e.leads() || e.standings.AtRest() }
 
 // Load returns the state of all modules and what waits in their lanes; nothing
 // before [Start].

@@ -15,7 +15,7 @@ import (
 // Parents returns what the controllers of a module have decided about the parent of a key when they looked
 // last. Errors: there is no such module, it has no controller, or none of them has such a parent.
 func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
-	if e.gen == nil || e.standsBy() {
+	if !e.leads() {
 		return nil, errors.New("no controller works: it stands by, another process holds the lease")
 	}
 	m := e.module(module)

@@ -74,7 +74,7 @@ var (
 
 // answers returns the hook if it can answer requests now.
 func (e *Engine) answers(id string) (*hook, error) {
-	if e.gen == nil || e.standsBy() {
+	if !e.leads() {
 		return nil, fmt.Errorf("hook %s: this starling does not hold the lease: %w", id, ErrNotReady)
 	}
 	name, _, _ := strings.Cut(id, "/")

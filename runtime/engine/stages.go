@@ -98,13 +98,11 @@ func (e *Engine) endAll() bool {
 		return false
 	}
 	switch round := e.standings.Rest(); {
-	case round == 0:
+	case round == 0, round > releases.MaxRounds+1:
 		return false
 	case round == releases.MaxRounds+1:
 		e.note(builtins.LevelWarn, e.global, "", fmt.Sprintf(
 			"after_all hooks have set modules to work %d times in a row; they run again after the next change from outside", releases.MaxRounds))
-		return false
-	case round > releases.MaxRounds:
 		return false
 	}
 	if len(e.queueStage(e.global, builtins.StageAfterAll, false)) == 0 {

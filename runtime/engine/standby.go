@@ -30,6 +30,9 @@ const standbyNumbers = 1 << 62
 // standsBy says that the engine is a standby: its numbers are those of one.
 func (t *turn) standsBy() bool { return t.ops >= standbyNumbers }
 
+// leads says that the engine works, and is no standby.
+func (t *turn) leads() bool { return t.gen != nil && !t.standsBy() }
+
 // Numbers is the highest number that the engine has given, as [Start] takes it.
 func (e *Engine) Numbers() uint64 { return e.ops &^ standbyNumbers }
 

@@ -124,7 +124,7 @@ func (t *turn) onItsWay(m *module) bool {
 
 // Status returns what people are shown. Snapshot sizes are the driver's to add.
 func (e *Engine) Status() status.Status {
-	out := status.Status{Leader: e.gen != nil && !e.standsBy()}
+	out := status.Status{Leader: e.leads()}
 	out.Ready, _ = e.Ready()
 	if e.gen == nil {
 		return out
