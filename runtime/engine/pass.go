@@ -86,7 +86,7 @@ func (e *Engine) advance(m *module) {
 			// A commit that is under way may apply one.
 			if !m.atWork() && !m.sets.Removing() {
 				m.pass.Removing()
-				e.removeSets(m, m.sets.Managers())
+				e.ask(m, RemoveSets{Op: e.op(), Module: m.name, Managers: m.sets.Managers()})
 			}
 			return
 		case releases.End:

@@ -9,12 +9,7 @@ import (
 
 // Sets of objects go with the hook that has applied them, and with its module: see package sets.
 
-// removeSets deletes the sets of some hooks of the module. It is done once at a time: for
-// an uninstall, or for hooks that are gone.
-func (t *turn) removeSets(m *module, managers []string) {
-	t.ask(m, RemoveSets{Op: t.op(), Module: m.name, Managers: managers})
-}
-
+// setsRemoved ends a removal of sets. There is one at a time: for an uninstall, or for hooks that are gone.
 func (t *turn) setsRemoved(a asked, in SetsRemoved) {
 	m, err := a.module, in.Err
 	if m.sets.Removed(a.action.(RemoveSets).Managers, in.Op, t.now, err, releaseRetry, t.opts.Jitter) {
@@ -39,6 +34,6 @@ func (t *turn) stepSets(m *module) {
 		managers[effect.Manager(h.gen.ID)] = true
 	}
 	if gone := m.sets.Strays(managers); len(gone) > 0 {
-		t.removeSets(m, gone)
+		t.ask(m, RemoveSets{Op: t.op(), Module: m.name, Managers: gone})
 	}
 }
