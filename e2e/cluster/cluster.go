@@ -179,7 +179,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// Eventually calls check every 20 ms until it returns nil, and ends the test with
+// Eventually calls check again and again until it returns nil, and ends the test with
 // check's last error when that takes longer than timeout. what says what is waited
 // for, as in "the release is gone".
 func Eventually(t testing.TB, timeout time.Duration, what string, check func() error) {

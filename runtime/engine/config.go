@@ -79,7 +79,7 @@ func (e *Engine) countConfig() {
 		e.queueStage(e.global, builtins.StageBeforeAll, true)
 	}
 	if out.All {
-		e.moves++
+		e.switched++
 	}
 }
 

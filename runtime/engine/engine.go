@@ -79,7 +79,7 @@ func digestOf(parts ...string) string {
 // come, which go before others, whose values others read. All else is a [turn]'s.
 type Engine struct {
 	turn
-	last common // as all modules have looked at it
+	last common // as it was when all modules were touched
 
 	global  *module
 	layers  *layers.Layers
@@ -244,7 +244,7 @@ func (e *Engine) settle(in Input) {
 		if name == "" && !e.global.barred() {
 			e.guard(e.global, in, func() { more = e.endAll() })
 		}
-		if more {
+		if more || e.common != e.last { // a panic may have barred the global hooks
 			continue
 		}
 		if name == "" {

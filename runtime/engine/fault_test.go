@@ -175,3 +175,18 @@ func TestAPanicAboutTheGlobalHooks(t *testing.T) {
 		t.Errorf("gone %v", w.gone)
 	}
 }
+
+// A panic over hooks of after_all bars the global hooks, and all modules know that after the same input.
+func TestAPanicOverHooksOfAfterAll(t *testing.T) {
+	w := newWorld(t, mod(globalName, isOn(), hk("all", onStage(builtins.StageAfterAll))), mod("web", isOn(), hk("a", onWatch("nodes"))))
+	w.start()
+	if w.e.common != w.e.last {
+		t.Error("modules have not looked at what they share")
+	}
+	w.e.global.pass = nil
+	w.hooks["web/a"] = func(RunHook) (effect.Effects, error) { return set("replicas", int64(2)), nil }
+	w.changed("web/a#nodes")
+	if !w.e.global.barred() || w.e.common != w.e.last {
+		t.Errorf("barred %t; modules go by %+v, and it is %+v", w.e.global.barred(), w.e.last, w.e.common)
+	}
+}

@@ -69,7 +69,7 @@ type life int
 
 const (
 	down    life = iota // none but those of startup(when_off=True)
-	up                  // all but the next ones
+	up                  // all but the next ones; on a standby, watches of them alone
 	leaving             // those of before_delete and after_delete
 )
 

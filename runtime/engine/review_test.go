@@ -95,7 +95,7 @@ func TestReviewsOfABarredHook(t *testing.T) {
 		h.barred = "quarantined"
 	}
 	w.reviews = nil
-	w.e.moves++
+	w.e.switched++
 	w.in(Tick{})
 	if len(w.reviews) != 1 || w.reviews[0].Refused != "quarantined" {
 		t.Errorf("%v", w.reviews)

@@ -99,5 +99,5 @@ func (e *Engine) back() {
 		m.store.Back()
 		e.retrySoon(m)
 	}
-	e.moves++
+	e.switched++
 }

@@ -11,7 +11,7 @@ var (
 	ofModule = []phase{
 		(*Engine).decide, (*Engine).live, (*Engine).evaluate, (*Engine).forgetOff, (*Engine).startOff,
 		(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).forgetGone, (*Engine).save,
-		onceKept((*Engine).advance), onceKept((*Engine).repair), onceKept((*Engine).dispatch),
+		onceKept((*Engine).advance, (*Engine).repair, (*Engine).dispatch),
 		(*Engine).publishReviews, (*Engine).serve, (*Engine).show, (*Engine).stand,
 	}
 	ofGlobal = []phase{
@@ -29,10 +29,13 @@ var (
 	}
 )
 
-// onceKept is a phase that is left out while something has to be kept before it, see [Engine.unkept].
-func onceKept(p phase) phase {
+// onceKept are phases that are left out while something has to be kept before them, see [Engine.unkept].
+func onceKept(phases ...phase) phase {
 	return func(e *Engine, m *module) {
-		if !e.unkept(m) {
+		if e.unkept(m) {
+			return
+		}
+		for _, p := range phases {
 			p(e, m)
 		}
 	}

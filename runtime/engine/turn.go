@@ -11,10 +11,10 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
-// turn is what the work on one module may go by beside the module itself, and where it says what has to be done. It
-// reaches no other module: what concerns several is the [Engine]'s.
+// turn is what the work on one module may go by beside the module itself, and where it says what has to be done. Of
+// other modules it knows what is under way, and no more: what concerns several is the [Engine]'s.
 type turn struct {
-	common // only read, but for moves
+	common // only read, but for switched
 	opts   Options
 	now    time.Time
 	config *userconfig.Config // only read
@@ -29,9 +29,9 @@ type turn struct {
 
 // common is what all modules go by beside their own machines. Once it differs, all are looked at again.
 type common struct {
-	gen     *generation.Whole // in force
-	exits   *graph.Graph      // of all modules
-	placed  bool              // the places of all modules are kept
-	globals verdicts.Global   // see globalState
-	moves   int               // of switches, pauses, the state of the user's config; see [Engine.back], too
+	gen      *generation.Whole // in force
+	exits    *graph.Graph      // of all modules
+	placed   bool              // the places of all modules are kept
+	globals  verdicts.Global   // see globalState
+	switched int               // of switches, pauses, the state of the user's config; see [Engine.back], too
 }

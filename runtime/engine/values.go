@@ -52,7 +52,7 @@ func (t *turn) retrySoon(m *module) {
 // setLayer makes what a subject sets count. The next look at its module shows it.
 func (t *turn) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
 	if m.values.Set(s.ID(), ops) {
-		t.moves++ // no module's values show a switch
+		t.switched++ // no module's values show a switch
 	}
 	m.moves = append(m.moves, cause)
 	t.touch(m)
