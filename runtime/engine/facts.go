@@ -21,11 +21,9 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 		// One that runs, was on or off before, or is asked goes by the config that is in force.
 		ConfigKnown: e.config.Known() && (m.life != down || m.verdict.Is != verdicts.Undecided || m.verdict.Asks ||
 			!e.config.Asking(m.name) && !e.config.Moves(m.name)),
-		Global: e.globals,
-
+		Global: e.globals, LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
 		// A release of the module has another name or namespace than its tree says.
-		Renamed:        slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(e.opts.Namespace) }),
-		LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
+		Renamed: slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(e.opts.Namespace) }),
 	}
 	if e.config.State() == ConfigUnreadable && !e.config.Held() {
 		f.ConfigUnread = e.config.Reason()
@@ -196,7 +194,7 @@ func (e *Engine) globalState() (out verdicts.Global) {
 	return out
 }
 
-// stand has others look at how far a module has come: those that require it or wait for it, and those that are not in
+// stand touches the modules whose fate hangs on how far this one has come: they require it, wait for it, or are not in
 // the tree.
 func (e *Engine) stand(m *module) {
 	if e.modules[m.name] != m { // it is forgotten
@@ -222,7 +220,7 @@ func (e *Engine) stand(m *module) {
 	}
 }
 
-// standGlobal has all modules know how far the global hooks have come.
+// standGlobal notes how far the global hooks have come, which all modules go by.
 func (e *Engine) standGlobal(*module) { e.globals = e.globalState() }
 
 // standing is how far a module has come.

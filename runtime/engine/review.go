@@ -58,7 +58,7 @@ func (t *turn) publishReviews(m *module) {
 	}
 }
 
-// hideSecrets has all reviews answered anew when the global values have moved: all of them hide the secrets of those.
+// hideSecrets touches the modules that answer reviews when the global values have moved: reviews hide their secrets.
 func (e *Engine) hideSecrets(global *module) {
 	if e.reviewedGlobal == global.values.Basis() {
 		return

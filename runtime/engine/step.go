@@ -76,7 +76,7 @@ func (t *turn) decideGlobal(m *module) {
 	}
 }
 
-// live brings a module up, has it leave, or takes it down, as its verdict wants it.
+// live brings a module up, begins its removal, or takes it down, as its verdict wants it.
 func (t *turn) live(m *module) {
 	switch want := m.wants(); {
 	case want != m.life && m.life == leaving:

@@ -33,5 +33,5 @@ type common struct {
 	exits    *graph.Graph      // of all modules
 	placed   bool              // the places of all modules are kept
 	globals  verdicts.Global   // see globalState
-	switched int               // of switches, pauses, the state of the user's config; see [Engine.back], too
+	switched int               // how often a switch or a pause has moved, or the config's state; see [Engine.back], too
 }
