@@ -98,7 +98,7 @@ type pending struct {
 	live map[string]any
 	// seen says that live was read just now.
 	seen bool
-	// whole has an object written as a whole that its API server does not apply.
+	// whole says that an object is written as a whole if its API server does not apply it.
 	whole bool
 	// plain says that the API server takes no version with an object that it makes.
 	plain bool
