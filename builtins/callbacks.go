@@ -47,7 +47,7 @@ func Callbacks() []Callback {
 		hook(onEach, PhaseRun, "As its watches and schedules say, once for each object of one of the watches.", "", "sync", "added", "modified", "deleted", "schedule"),
 		hook(onCleanup, PhaseRun, "Once an object of for_each is being deleted, or is no longer watched.", "", "deleted", "sync", "added", "modified", "schedule"),
 		hook("before_helm", PhaseRun, "Before each render of the module's chart.", "", "helm"),
-		hook("after_helm", PhaseRun, "After the release has changed.", "", "helm"),
+		hook("after_helm", PhaseRun, "After the release has changed, and once after each start.", "", "helm"),
 		hook("before_delete", PhaseRun, "Before the release is taken away.", "", "delete"),
 		hook("after_delete", PhaseRun, "After the release was taken away.", "", "delete"),
 		hook("before_all", PhaseRun, "In global hooks, before any module starts.", "", "all"),
