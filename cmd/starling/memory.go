@@ -5,10 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,8 +29,12 @@ const requestGrowth = 100
 // clusters that are gone.
 const testGrowth = 400
 
+// unsampled ends the samples for profiles of the heap, a fiftieth of the time of tests: nobody can ask for them there.
+var unsampled = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
+
 // tuneTests lets garbage lie until a test or two are done, unless $GOGC says how long.
 func tuneTests() {
+	unsampled()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(testGrowth)
 	}

@@ -235,9 +235,11 @@ func (w *write) replace(old, obj map[string]any) (Result, error) {
 	copyMeta(obj, old, "generation")
 	copyMeta(obj, old, "selfLink")
 	obj = w.withinReach(old, obj)
-	obj, err := w.again(obj)
-	if err != nil {
-		return Result{}, err
+	var err error
+	if k.typed == nil { // else both parts are in the form of the kind; a schema may have defaults for what was taken away
+		if obj, err = w.again(obj); err != nil {
+			return Result{}, err
+		}
 	}
 	s.prepareChanged(k, old, obj)
 	if w.target.Subresource == "" && k.generation && !k.firstOnly && (!equalBut(without(old, "status", k.Status), without(obj, "status", k.Status), "metadata") || passedOn(k, old, obj)) {

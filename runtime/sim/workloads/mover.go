@@ -30,6 +30,7 @@ type Mover struct {
 	Shuffle func(n int, swap func(i, j int))
 
 	hadNodes bool
+	last     *State
 	// rest is the version of the cluster in which no controller wanted anything.
 	rest string
 	next time.Time
@@ -88,7 +89,8 @@ func (m *Mover) warn(text string) {
 
 // state reads what the controllers look at.
 func (m *Mover) state() (*State, error) {
-	s := &State{Now: m.Now(), Options: m.Options}
+	s := m.last.next()
+	s.Now, s.Options = m.Now(), m.Options
 	for _, gvk := range Kinds {
 		k, ok := m.Store.KindOf(gvk)
 		if !ok {
@@ -105,6 +107,7 @@ func (m *Mover) state() (*State, error) {
 	m.hadNodes = m.hadNodes || len(s.Nodes) > 0
 	s.Nodeless = !m.hadNodes
 	s.Failing = m.Failures.Of(s.Pods)
+	m.last = s
 	return s, nil
 }
 

@@ -47,6 +47,21 @@ type State struct {
 	Volumes      []*corev1.PersistentVolume
 	Services     []*corev1.Service
 	Slices       []*discoveryv1.EndpointSlice
+
+	// before are the objects that the state before this one has read, read are those of this one.
+	before, read map[objectVersion]any
+}
+
+// objectVersion is all that an object depends on.
+type objectVersion struct{ uid, version string }
+
+// next is an empty state after this one, nil: the first. Most of its objects are read already, and nobody changes them.
+func (s *State) next() *State {
+	out := &State{read: map[objectVersion]any{}}
+	if s != nil {
+		out.before = s.read
+	}
+	return out
 }
 
 // Kinds are those that [State.Add] takes.
@@ -75,43 +90,53 @@ var (
 func (s *State) Add(gvk schema.GroupVersionKind, objects []map[string]any) (err error) {
 	switch gvk {
 	case kindDeployment:
-		s.Deployments, err = read[appsv1.Deployment](objects)
+		s.Deployments, err = read[appsv1.Deployment](s, objects)
 	case kindReplicaSet:
-		s.ReplicaSets, err = read[appsv1.ReplicaSet](objects)
+		s.ReplicaSets, err = read[appsv1.ReplicaSet](s, objects)
 	case kindStatefulSet:
-		s.StatefulSets, err = read[appsv1.StatefulSet](objects)
+		s.StatefulSets, err = read[appsv1.StatefulSet](s, objects)
 	case kindDaemonSet:
-		s.DaemonSets, err = read[appsv1.DaemonSet](objects)
+		s.DaemonSets, err = read[appsv1.DaemonSet](s, objects)
 	case kindRevision:
-		s.Revisions, err = read[appsv1.ControllerRevision](objects)
+		s.Revisions, err = read[appsv1.ControllerRevision](s, objects)
 	case kindJob:
-		s.Jobs, err = read[batchv1.Job](objects)
+		s.Jobs, err = read[batchv1.Job](s, objects)
 	case kindCronJob:
-		s.CronJobs, err = read[batchv1.CronJob](objects)
+		s.CronJobs, err = read[batchv1.CronJob](s, objects)
 	case kindPod:
-		s.Pods, err = read[corev1.Pod](objects)
+		s.Pods, err = read[corev1.Pod](s, objects)
 	case kindNode:
-		s.Nodes, err = read[corev1.Node](objects)
+		s.Nodes, err = read[corev1.Node](s, objects)
 	case kindClaim:
-		s.Claims, err = read[corev1.PersistentVolumeClaim](objects)
+		s.Claims, err = read[corev1.PersistentVolumeClaim](s, objects)
 	case kindVolume:
-		s.Volumes, err = read[corev1.PersistentVolume](objects)
+		s.Volumes, err = read[corev1.PersistentVolume](s, objects)
 	case kindService:
-		s.Services, err = read[corev1.Service](objects)
+		s.Services, err = read[corev1.Service](s, objects)
 	case kindSlice:
-		s.Slices, err = read[discoveryv1.EndpointSlice](objects)
+		s.Slices, err = read[discoveryv1.EndpointSlice](s, objects)
 	default:
 		err = fmt.Errorf("%s is moved by no controller", gvk)
 	}
 	return err
 }
 
-func read[T any](objects []map[string]any) ([]*T, error) {
+func read[T any](s *State, objects []map[string]any) ([]*T, error) {
 	out := make([]*T, len(objects))
 	for i, obj := range objects {
-		out[i] = new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, out[i]); err != nil {
-			return nil, err
+		meta, _ := obj["metadata"].(map[string]any)
+		uid, _ := meta["uid"].(string)
+		version, _ := meta["resourceVersion"].(string)
+		v := objectVersion{uid, version}
+		known, is := s.before[v].(*T)
+		if !is {
+			known = new(T)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, known); err != nil {
+				return nil, err
+			}
+		}
+		if out[i] = known; s.read != nil {
+			s.read[v] = known
 		}
 	}
 	return out, nil
