@@ -36,6 +36,14 @@ type Config struct {
 	Policies map[string]Policy
 }
 
+// Section is what the config says for a module, or of the global values for "global".
+func (c Config) Section(name string) map[string]any {
+	if name == GlobalKey {
+		return c.Global
+	}
+	return c.Sections[name]
+}
+
 // Policy says what becomes of the release of a module, as far as a user says so.
 type Policy struct {
 	// Drift is that of module(drift=…), or "".

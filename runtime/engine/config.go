@@ -44,9 +44,9 @@ func (e *Engine) touchMoving() {
 }
 
 // countConfig makes it count once it is kept: else a process that takes over would go by another config than what was
-// made by this one. A standby keeps nothing, and makes nothing.
+// made by this one.
 func (e *Engine) countConfig() {
-	if !e.global.store.Kept(userconfig.IsKey) && !e.standsBy() && !e.global.barred() {
+	if !e.global.store.Kept(userconfig.IsKey) && !e.global.barred() {
 		return
 	}
 	e.touchMoving()
@@ -139,8 +139,8 @@ func (e *Engine) adoptConfig() {
 
 // reconcile tries again what of a module waits for its next try, and looks at its release.
 func (e *Engine) reconcile(in Reconcile) {
-	m := e.any(in.Module)
-	if e.gen == nil || m == nil || m.isGlobal() {
+	m := e.modules[in.Module]
+	if m == nil {
 		return
 	}
 	m.crds.Soon(e.now)
@@ -163,8 +163,9 @@ func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Acc
 
 // userConfig is what a hook of the module gets from config.get.
 func (t *turn) userConfig(m *module) map[string]any {
+	section := t.config.Accepted().Section(m.name)
 	if m.isGlobal() {
-		return map[string]any{globalName: t.config.Accepted().Global}
+		return map[string]any{globalName: section}
 	}
-	return t.config.Accepted().Sections[m.name]
+	return section
 }

@@ -24,10 +24,7 @@ func (t *turn) configured(r *asked) error {
 		return nil
 	}
 	m, config := r.module, t.config
-	from, last := config.ValuesFrom(m.name), config.Accepted().Sections[m.name]
-	if m.isGlobal() {
-		last = config.Accepted().Global
-	}
+	from, last := config.ValuesFrom(m.name), config.Accepted().Section(m.name)
 	switch {
 	case from != "":
 	case config.State() == ConfigUnreadable:

@@ -220,7 +220,7 @@ func (t *turn) begin(h *hook) {
 		_, waits := h.lane.Waiting(work(s))
 		return waits && h.eachWatch().Served()
 	})
-	if !begins || t.standsBy() || !h.eachWatch().Served() {
+	if !begins || !h.eachWatch().Served() {
 		return
 	}
 	keys := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -134,8 +135,12 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	}
 	_, asks := in.(Requested) // it gets an answer, whatever has become of its module
 	m := e.about(in)
+	take := e.route
+	if e.standsBy() {
+		take = e.standby
+	}
 	if m == nil || asks || !m.barred() {
-		e.guard(m, in, func() { e.route(in) })
+		e.guard(m, in, func() { take(in) })
 	}
 	if m != nil { // the others are touched where something of theirs has moved
 		e.touch(m)
@@ -164,8 +169,6 @@ func (e *Engine) route(in Input) {
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
-	case Kept:
-		e.followKept(in)
 	case Stays:
 		e.stay(in.Until)
 	case Reload:
@@ -277,7 +280,10 @@ func (e *Engine) module(name string) *module {
 }
 
 // everyone returns global and every module, those that are not in the tree last.
-func (e *Engine) everyone() []*module { return append(e.all(), e.gone()...) }
+func (e *Engine) everyone() []*module { return append([]*module{e.global}, e.known()...) }
+
+// known returns every module, those that are not in the tree last.
+func (e *Engine) known() []*module { return e.named(slices.Concat(e.order(), e.agenda.Others())) }
 
 // all returns global and every module of the tree, in order.
 func (e *Engine) all() []*module { return e.named(e.agenda.Tree()) }

@@ -88,7 +88,7 @@ func (e *Engine) switchSources(m *module) values.SwitchSources {
 // explainNotes are what else one should know of a module's values.
 func (t *turn) explainNotes(m *module) []string {
 	var out []string
-	if state, reason := t.moduleState(m); !m.isGlobal() && state == status.ModuleOff {
+	if state, reason := t.moduleState(m); state == status.ModuleOff {
 		note := "the module is off, its hooks do not run"
 		if reason != "" {
 			note += ": " + reason

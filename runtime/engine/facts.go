@@ -33,6 +33,9 @@ func (e *Engine) facts(m *module) verdicts.Facts {
 	} else {
 		f.Before = e.before(m)
 	}
+	if e.standsBy() && f.Before.Lost() == "" { // whose turn it is, the one that leads says
+		f.Before = verdicts.Before{}
+	}
 	return f
 }
 
@@ -97,7 +100,7 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 			out = need
 		}
 	}
-	if out.Is != verdicts.Free || e.standsBy() {
+	if out.Is != verdicts.Free {
 		return out
 	}
 	if name := e.gen.Graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
@@ -129,7 +132,6 @@ func (e *Engine) required(name string, off bool) verdicts.Need {
 		return verdicts.RequiredOn
 	case !off && r.verdict.State == status.ModuleOff:
 		return verdicts.RequiredOff
-	case e.standsBy(): // whose turn it is, the one that leads says
 	case off && (r.verdict.Is != verdicts.IsOff || r.verdict.Do.Goes()):
 		return verdicts.RequiredGoes
 	case off:
@@ -164,6 +166,15 @@ func (t *turn) paused(name string) bool {
 	return t.opts.PauseAll || slices.Contains(t.opts.Paused, name) || t.config.Paused(name)
 }
 
+// followGlobal notes how far the global hooks have come where another process runs them: what they have set is kept,
+// and no run is waited for.
+func (e *Engine) followGlobal(*module) {
+	e.globals = verdicts.Global{Stays: e.globals.Stays}
+	if e.global.broken != "" {
+		e.globals.Failing = "global: " + e.global.broken
+	}
+}
+
 // globalState says which first run of a global hook modules wait for, and names the first hook that
 // was tried and has never succeeded.
 func (e *Engine) globalState() (out verdicts.Global) {
@@ -171,9 +182,6 @@ func (e *Engine) globalState() (out verdicts.Global) {
 	if e.global.broken != "" {
 		out.Failing = "global: " + e.global.broken
 		return out
-	}
-	if e.standsBy() {
-		return out // what global hooks have set is kept, and no run is waited for
 	}
 	first := func(h *hook) { out.Pending = cmp.Or(out.Pending, "the first run of global hook "+h.gen.ID) }
 	for _, h := range e.global.hooks {

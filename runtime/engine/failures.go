@@ -31,12 +31,10 @@ func (e *Engine) Failures() []Failure {
 	if e.global.broken != "" {
 		out = append(out, Failure{Module: globalName, Reason: e.global.broken})
 	}
-	for _, m := range e.everyone() {
+	out = append(out, e.global.failures()...)
+	for _, m := range e.known() {
 		hooks := m.failures()
 		out = append(out, hooks...)
-		if m.isGlobal() {
-			continue
-		}
 		switch state, reason := e.moduleState(m); {
 		case state == status.ModuleFailed && slices.ContainsFunc(hooks, func(f Failure) bool { return strings.Contains(reason, f.Reason) }):
 			// A hook's failure is the module's, too: it was named.

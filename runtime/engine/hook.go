@@ -128,9 +128,14 @@ func (h *hook) reset() {
 
 // startHook starts the watches and timers of a hook and queues its startup event.
 func (t *turn) startHook(h *hook, incarnation uint64) {
-	t.willHold(h)
 	h.watchFormer()
 	t.startWatches(h, incarnation)
+	t.wakeHook(h)
+}
+
+// wakeHook starts the timers of a hook, whose watches have begun, and queues its startup event.
+func (t *turn) wakeHook(h *hook) {
+	t.willHold(h)
 	for _, s := range h.schedules {
 		t.startTimer(h, s)
 	}

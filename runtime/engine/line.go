@@ -33,8 +33,9 @@ func (e *Engine) Lines() []Line {
 	if e.gen == nil {
 		return nil
 	}
+	sorted := slices.SortedFunc(slices.Values(e.known()), func(a, b *module) int { return cmp.Compare(a.name, b.name) })
 	var out []Line
-	for _, m := range e.everyone() {
+	for _, m := range append([]*module{e.global}, sorted...) {
 		for name, l := range m.lanes() {
 			line := Line{Module: m.name, Queue: name, Taken: l.Taken()}
 			for _, w := range l.Line() {
@@ -44,15 +45,6 @@ func (e *Engine) Lines() []Line {
 			out = append(out, line)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Line) int {
-		if (a.Module == globalName) != (b.Module == globalName) {
-			if a.Module == globalName {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.Module, b.Module)
-	})
 	return out
 }
 

@@ -73,8 +73,9 @@ func (e *Engine) Load() Load {
 			}
 		}
 	}
-	for _, m := range e.everyone() {
-		if lanes(m); !m.isGlobal() && e.visible(m) {
+	lanes(e.global)
+	for _, m := range e.known() {
+		if lanes(m); e.visible(m) {
 			state, _ := e.moduleState(m)
 			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.contests(e.now)})
 		}

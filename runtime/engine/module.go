@@ -114,11 +114,16 @@ func (in *Start) releases(module string) (refs []ReleaseRef) {
 }
 
 // store is what earlier processes have kept of a module.
-func (in *Start) store(module string) *persist.Store { return persist.New(in.Kept[module], saveRetry) }
+func (in *Start) store(module string) *persist.Store {
+	if in.Standby {
+		return persist.Follow(in.Kept[module])
+	}
+	return persist.New(in.Kept[module], saveRetry)
+}
 
 func (e *Engine) newModule(name string, g *generation.Module, store *persist.Store) *module {
 	if g == nil {
-		g = noGlobal(name)
+		g = noGlobal
 	}
 	m := &module{
 		name: name, gen: g, from: e.gen.Of(name),

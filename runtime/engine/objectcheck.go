@@ -12,11 +12,11 @@ type ObjectCheck func(values string, mark Mark, settings func(CheckSettings) Set
 
 // CheckObject returns the check of a module's object; nil: there is no such module.
 func (e *Engine) CheckObject(module string) ObjectCheck {
-	m := e.module(module)
-	if e.gen == nil || m == nil || m.isGlobal() {
+	m := e.modules[module]
+	if m == nil || m.removed {
 		return nil
 	}
-	last, secrets := e.config.Accepted().Sections[module], m.values.Secrets()
+	last, secrets := e.config.Accepted().Section(module), m.values.Secrets()
 	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
 	gen := m.gen
 	return func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string {

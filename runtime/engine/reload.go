@@ -142,9 +142,9 @@ func (e *Engine) drafts(before *generation.Whole) map[string]draft {
 	out := map[string]draft{}
 	look := func(name string, g *generation.Module, old *module) {
 		if g == nil {
-			g = noGlobal(name)
+			g = noGlobal
 		}
-		d := draft{gen: g, same: old != nil && (old.gen == g || name == globalName && old.gen.Tree == nil && g.Tree == nil)}
+		d := draft{gen: g, same: old != nil && old.gen == g}
 		switch moved := !reflect.DeepEqual(before.Section(g), e.gen.Section(g)); {
 		case d.same && !moved:
 			d.own = old.own
@@ -163,10 +163,8 @@ func (e *Engine) drafts(before *generation.Whole) map[string]draft {
 	return out
 }
 
-// noGlobal stands for the global hooks of a tree that has none.
-func noGlobal(name string) *generation.Module {
-	return &generation.Module{Name: name, Key: name, Global: true}
-}
+// noGlobal stands for the global hooks of a tree that has none. Nothing changes it.
+var noGlobal = &generation.Module{Name: globalName, Key: globalName, Global: true}
 
 // brokenness says of all modules why they cannot be used; "" for those that can.
 func (e *Engine) brokenness() map[string]string {

@@ -41,7 +41,7 @@ func (e *Engine) findRemoved(in Start) {
 	}
 	order := verdicts.ReadPlaces(in.Kept[globalName][orderKey])
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if e.modules[name] != nil || name == globalName {
+		if e.any(name) != nil {
 			continue
 		}
 		g := &generation.Module{Name: name, Key: name, Err: errGone}

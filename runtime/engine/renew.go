@@ -282,17 +282,14 @@ func (e *Engine) begun(c *change) {
 	if m.life != down {
 		incarnation := e.op() // of watches: an earlier one may have had the same hook and binding
 		for _, h := range c.fresh {
-			e.startHook(h, incarnation)
-			e.missedAll(h)
+			h.watchFormer()
+			e.startWatches(h, incarnation)
 		}
 		for _, b := range c.watch {
 			e.startWatch(b.hook, b.watch, incarnation)
 		}
-		for _, h := range c.edited {
-			e.again(h)
-		}
-		for _, t := range c.timers {
-			e.startTimer(hookOf(m, t), t)
+		if e.leads() {
+			e.wakeChanged(c)
 		}
 	}
 	for _, w := range c.stop {
@@ -300,6 +297,20 @@ func (e *Engine) begun(c *change) {
 			delete(e.watches, w.ID)
 			e.do(StopWatch{ID: w.ID})
 		}
+	}
+}
+
+// wakeChanged has the hooks run that a change brings.
+func (e *Engine) wakeChanged(c *change) {
+	for _, h := range c.fresh {
+		e.wakeHook(h)
+		e.missedAll(h)
+	}
+	for _, h := range c.edited {
+		e.again(h)
+	}
+	for _, t := range c.timers {
+		e.startTimer(hookOf(c.module, t), t)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
+	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
 
 // A standby is an engine of a process that waits for the Lease. It takes in what the one that leads
@@ -19,9 +20,6 @@ import (
 // does. It withholds all else: no event is queued, no hook runs, nothing is written. It starts watches,
 // asks enabled(), and says which hooks answer. A process that gets the Lease goes on with another
 // engine, as after a restart: nothing of the standby can be wrong there.
-
-// standsBy is what people are shown of a module on a standby.
-const standsBy = "this starling stands by; the one that holds the lease works"
 
 // standbyNumbers is where the numbers of a standby's actions and watches begin: those of the engine
 // that leads in the same process must be others.
@@ -49,6 +47,30 @@ func (e *Engine) number(in Start) {
 	for _, m := range e.all() {
 		m.incarnation = e.op()
 	}
+}
+
+// standby takes in what a standby goes by. Changes that watches see are for runs; which objects are gone the one that
+// leads says.
+func (e *Engine) standby(in Input) {
+	switch in := in.(type) {
+	case WatchChanged:
+	case WatchSynced:
+		if h := e.watches[in.ID]; h != nil {
+			h.watches.Sync(h.watches.At(in.ID), in.Served)
+		}
+	case Kept:
+		e.followKept(in)
+	default:
+		e.route(in)
+	}
+}
+
+// standingBy is what people are shown of a module on a standby: how far it has come the one that leads knows.
+func standingBy(v verdicts.Verdict) (status.ModuleState, string) {
+	if v.Do.Runs() {
+		return status.ModuleWaiting, "this starling stands by; the one that holds the lease works"
+	}
+	return v.State, v.Reason
 }
 
 // follow starts the watches of a module that runs where the Lease is, and ends those of one that does not. CRDs have
@@ -100,7 +122,7 @@ func (e *Engine) cold() string {
 // followKept has layers and states of a module be those that the one that leads has kept.
 func (e *Engine) followKept(in Kept) {
 	m := e.any(in.Module)
-	if m == nil || !e.standsBy() {
+	if m == nil {
 		return
 	}
 	before := m.store.Data()
@@ -119,7 +141,7 @@ func (e *Engine) followKept(in Kept) {
 			note(key, e.followKey(m, key, in.Data[key], false))
 		}
 	}
-	m.store = persist.New(in.Data, saveRetry)
+	m.store = persist.Follow(in.Data)
 }
 
 // followKey has one layer or state count from now on, or no more; data is the last that was kept of it.

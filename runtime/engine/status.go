@@ -20,10 +20,8 @@ func (t *turn) moduleState(m *module) (status.ModuleState, string) {
 	switch {
 	case m.barred():
 		return v.State, v.Reason
-	case t.standsBy() && v.Do.Runs():
-		return status.ModuleWaiting, standsBy
-	case t.standsBy() && v.Do.Goes():
-		return v.State, v.Reason // how far it has gone the one that leads knows
+	case t.standsBy():
+		return standingBy(v)
 	}
 	if m.life == leaving {
 		if why := m.leavingReason(); why != "" {
@@ -135,12 +133,13 @@ func (e *Engine) Status() status.Status {
 	for _, h := range e.global.hooks {
 		out.Hooks = append(out.Hooks, e.hookStatus(h))
 	}
-	for _, m := range e.everyone() {
-		if !m.isGlobal() && e.visible(m) {
-			out.Modules = append(out.Modules, e.moduleStatus(m))
+	for _, m := range e.known() {
+		if !e.visible(m) {
+			continue
 		}
+		out.Modules = append(out.Modules, e.moduleStatus(m))
 		for _, h := range m.hooks {
-			if !m.isGlobal() && (!m.removed || h.leaves() && !e.standsBy()) {
+			if !m.removed || h.leaves() {
 				out.Hooks = append(out.Hooks, e.hookStatus(h))
 			}
 		}
@@ -285,13 +284,8 @@ func (e *Engine) Unknown(module string) []string {
 // Values returns the values of a module as its hooks see them, those of the global
 // hooks for "global"; nil for a module that is not there. Only read.
 func (e *Engine) Values(module string) map[string]any {
-	switch m := e.module(module); {
-	case e.gen == nil:
+	if e.gen == nil || e.module(module) == nil {
 		return nil
-	case module == globalName:
-		return e.global.values.View()
-	case m != nil:
-		return m.values.View()
 	}
-	return nil
+	return e.module(module).values.View()
 }

@@ -5,34 +5,41 @@ import "github.com/starling-operator/starling/runtime/engine/verdicts"
 // phase is one part of a look at a module: it starts what is due of one thing.
 type phase func(*Engine, *module)
 
-// The phases of a module, and of the global hooks, which have no release, in their order. A standby decides as the one
-// that leads does, and tells which hooks answer; nothing else of a module is due there.
+// looks are the phases of a look at a module, and at the global hooks, which have no release, in their order.
+type looks struct{ module, global []phase }
+
+// A standby decides as the one that leads does, and tells which hooks answer; nothing else of a module is due there.
 var (
-	ofModule = []phase{
-		(*Engine).decide, (*Engine).live, (*Engine).evaluate, (*Engine).forgetOff, (*Engine).startOff,
-		(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).forgetGone, (*Engine).save,
-		onceKept((*Engine).advance, (*Engine).repair, (*Engine).dispatch),
-		(*Engine).publishReviews, (*Engine).serve, (*Engine).show, (*Engine).stand,
+	byLeader = looks{
+		module: []phase{
+			(*Engine).decide, (*Engine).live, (*Engine).evaluate, (*Engine).forgetOff, (*Engine).startOff,
+			(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).forgetGone, (*Engine).save,
+			unless((*Engine).unkept, (*Engine).advance, (*Engine).repair, (*Engine).dispatch),
+			(*Engine).publishReviews, (*Engine).serve, (*Engine).show, (*Engine).stand,
+		},
+		global: []phase{
+			(*Engine).decideGlobal, (*Engine).live, (*Engine).beginAll, (*Engine).listModules, (*Engine).startOff,
+			(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).save,
+			unless((*Engine).moves, (*Engine).dispatch),
+			(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
+		},
 	}
-	ofGlobal = []phase{
-		(*Engine).decideGlobal, (*Engine).live, (*Engine).beginAll, (*Engine).listModules, (*Engine).startOff,
-		(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).save, onceKept((*Engine).dispatch),
-		(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
-	}
-	ofModuleStandingBy = []phase{
-		(*Engine).decide, (*Engine).follow, (*Engine).evaluate,
-		(*Engine).publishReviews, (*Engine).serve, (*Engine).stand,
-	}
-	ofGlobalStandingBy = []phase{
-		(*Engine).decideGlobal, (*Engine).follow, (*Engine).listModules,
-		(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
+	byStandby = looks{
+		module: []phase{
+			(*Engine).decide, (*Engine).follow, (*Engine).evaluate,
+			(*Engine).publishReviews, (*Engine).serve, (*Engine).stand,
+		},
+		global: []phase{
+			(*Engine).decideGlobal, (*Engine).follow, (*Engine).listModules,
+			(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).followGlobal,
+		},
 	}
 )
 
-// onceKept are phases that are left out while something has to be kept before them, see [Engine.unkept].
-func onceKept(phases ...phase) phase {
+// unless leaves phases out while something else has to come first.
+func unless(waits func(*Engine, *module) bool, phases ...phase) phase {
 	return func(e *Engine, m *module) {
-		if e.unkept(m) {
+		if waits(e, m) {
 			return
 		}
 		for _, p := range phases {
@@ -43,15 +50,14 @@ func onceKept(phases ...phase) phase {
 
 // phases are those of a look at a module.
 func (t *turn) phases(m *module) []phase {
-	switch {
-	case t.standsBy() && m.isGlobal():
-		return ofGlobalStandingBy
-	case t.standsBy():
-		return ofModuleStandingBy
-	case m.isGlobal():
-		return ofGlobal
+	look := byLeader
+	if t.standsBy() {
+		look = byStandby
 	}
-	return ofModule
+	if m.isGlobal() {
+		return look.global
+	}
+	return look.module
 }
 
 // step looks at one module and starts whatever is due.

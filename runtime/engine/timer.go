@@ -12,9 +12,6 @@ const tickPrefix = "tick."
 
 // startTimer plans the first tick, and makes up for those that were missed.
 func (t *turn) startTimer(h *hook, timer *timers.Timer) {
-	if t.standsBy() {
-		return
-	}
 	if timer.Start(t.now) {
 		t.queue(h, h.fire(timer, t.now))
 	}

@@ -52,9 +52,6 @@ func (t *turn) watchSynced(in WatchSynced) {
 	w := h.watches.At(in.ID)
 	back := w.Missing() && in.Served
 	due := h.watches.Sync(w, in.Served)
-	if t.standsBy() {
-		return // the one that leads says which objects are gone
-	}
 	if h.isEach(w) {
 		t.syncObjects(h, in, back)
 	}
@@ -69,7 +66,7 @@ func (t *turn) watchSynced(in WatchSynced) {
 
 func (t *turn) watchChanged(in WatchChanged) {
 	h := t.watches[in.ID]
-	if h == nil || t.standsBy() {
+	if h == nil {
 		return
 	}
 	w := h.watches.At(in.ID)

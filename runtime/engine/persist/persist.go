@@ -19,7 +19,7 @@ type Change map[string][]byte
 // Store is what counts of one module, by key, and how far that is written.
 type Store struct {
 	data    map[string][]byte
-	unsaved map[string]bool // keys at which something else may stand in the Secrets
+	unsaved map[string]bool // keys at which something else may stand in the Secrets; nil: another process keeps them
 	writing map[string]bool // those of the write under way; nil: there is none
 	joined  []uint64        // runs whose changes go with the next write
 	size    int             // of these changes, about, in bytes
@@ -35,6 +35,13 @@ func New(stands map[string][]byte, backoff lane.Backoff) *Store {
 	if s.data == nil {
 		s.data = map[string][]byte{}
 	}
+	return s
+}
+
+// Follow returns a store of what another process keeps: what changes in it is written nowhere.
+func Follow(stands map[string][]byte) *Store {
+	s := New(stands, lane.Backoff{})
+	s.unsaved = nil
 	return s
 }
 
@@ -63,7 +70,9 @@ func (s *Store) Put(key string, data []byte) {
 		return
 	}
 	s.set(key, data)
-	s.unsaved[key] = true
+	if s.unsaved != nil {
+		s.unsaved[key] = true
+	}
 }
 
 func (s *Store) set(key string, data []byte) {
