@@ -151,10 +151,10 @@ var mostOf = []struct {
 	{`(?m)^func \(e \*Engine\)`, 115, "let a function decide on plain data, or put it into a machine; work on one module is a turn's"},
 	{`(?m)^func \(t \*turn\)`, 128, "let a function decide on plain data, or put it into a machine"},
 	{`\b[et]\.touch\(`, 17, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
-	{`\bstandsBy\(\)`, 21, "a standby withholds what others ask for; let one place do so"},
+	{`\bstandsBy\(\)`, 11, "a standby withholds what others ask for; let one place do so"},
 	{`Controller [!=]= nil`, 14, "ask what the hook does, not what it is"},
 	{`\blife [!=]= (leaving|up)\b`, 23, "ask the verdict"},
-	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=|\.isGlobal\(\)`, 25, "let the global module be a module whose answers differ"},
+	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=|\.isGlobal\(\)`, 9, "let the global module be a module whose answers differ"},
 }
 
 // mostLines bounds the engine with its machines, without tests.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"iter"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -30,18 +32,17 @@ func (t *turn) op() uint64 {
 
 // ask appends an action of a module, and waits for its answer.
 func (t *turn) ask(m *module, a Action) {
-	t.pending[t.ops] = &asked{module: m, action: a, version: m.values.Version()}
+	m.asked[t.ops] = &asked{module: m, action: a, version: m.values.Version()}
+	t.askedBy[t.ops] = m
 	t.do(a)
 }
 
 // answered has the one that waits hear of the end of an action.
 func (e *Engine) answered(in answer) {
-	waits := e.pending[in.op()]
-	if waits == nil {
+	a, asks := e.take(in.op())
+	if !asks {
 		return
 	}
-	delete(e.pending, in.op())
-	a := *waits
 	switch in := in.(type) {
 	case Evaluated:
 		e.evaluated(a, in)
@@ -64,27 +65,54 @@ func (e *Engine) answered(in answer) {
 	}
 }
 
+// take takes out an action that waits, if it still does.
+func (t *turn) take(op uint64) (a asked, waits bool) {
+	m := t.askedBy[op]
+	if m == nil {
+		return asked{}, false
+	}
+	a = *m.asked[op]
+	delete(m.asked, op)
+	delete(t.askedBy, op)
+	return a, true
+}
+
 // run returns a run that is under way, or nil.
 func (t *turn) run(id uint64) *asked {
-	if a := t.pending[id]; a != nil && a.hook != nil {
-		return a
+	if m := t.askedBy[id]; m != nil && m.asked[id].hook != nil {
+		return m.asked[id]
 	}
 	return nil
 }
 
-// over ends a run that was under way.
-func (t *turn) over(r *asked) {
-	delete(t.pending, r.call().Run)
-	if r.module.runs[r.hook]--; r.module.runs[r.hook] == 0 {
-		delete(r.module.runs, r.hook)
+// runs are those of the module's hooks that are under way, with their commits.
+func (m *module) runs() iter.Seq[*asked] {
+	return func(yield func(*asked) bool) {
+		for _, a := range m.asked {
+			if a.hook != nil && !yield(a) {
+				return
+			}
+		}
 	}
 }
 
 // atWork says that runs of the module's hooks, or their commits, are under way.
-func (m *module) atWork() bool { return len(m.runs) > 0 }
+func (m *module) atWork() bool {
+	for range m.runs() {
+		return true
+	}
+	return false
+}
 
 // running says whether a run of the hook, or its commit, is under way.
-func (h *hook) running() bool { return h.module.runs[h] > 0 }
+func (h *hook) running() bool {
+	for r := range h.module.runs() {
+		if r.hook == h {
+			return true
+		}
+	}
+	return false
+}
 
 // call is what a run was called with.
 func (a *asked) call() RunHook { return a.action.(RunHook) }

@@ -127,7 +127,7 @@ func TestAModuleComesBackDuringAWrite(t *testing.T) {
 	}
 	w.carry(tree(shop))
 	if w.e.module("web") != nil || runs(w.e) > 0 {
-		t.Errorf("left are %v", w.e.pending)
+		t.Errorf("left are %v", w.e.askedBy)
 	}
 	wantSaid(t, w.world, "request 1: hook web/a: module web is not running: it does not answer now")
 	w.carry(tree(shop, web))

@@ -25,13 +25,18 @@ func (h *hook) callable(key string) error {
 		if len(keys) == 0 {
 			return fmt.Errorf("hook %s runs for each object of %s, and there is none", h.gen.ID, h.gen.ForEach)
 		}
-		const shown = 10
-		if more := len(keys) - shown; more > 0 {
-			keys = append(keys[:shown], fmt.Sprintf("%d more", more))
-		}
-		return fmt.Errorf("hook %s runs for each object of %s: say for which; there are %s", h.gen.ID, h.gen.ForEach, strings.Join(keys, ", "))
+		return fmt.Errorf("hook %s runs for each object of %s: say for which; there are %s", h.gen.ID, h.gen.ForEach, some(keys))
 	}
 	return nil
+}
+
+// some are the first of many keys, for people.
+func some(keys []string) string {
+	const shown = 10
+	if more := len(keys) - shown; more > 0 {
+		keys = append(keys[:shown], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(keys, ", ")
 }
 
 // causes are the events of a run that no event has caused: what the hook would see had

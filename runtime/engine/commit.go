@@ -29,7 +29,7 @@ func (t *turn) runDone(in RunDone) {
 		t.drop(r)
 		return
 	case in.Incomplete: // its watch was replaced, or holds nothing for now
-		t.over(r)
+		t.take(r.call().Run)
 		h.lane.Failed(r.work(), t.now.Add(h.gen.Retry.Min))
 		return
 	}
@@ -103,8 +103,8 @@ func (t *turn) commit(r *asked) {
 func (t *turn) proposed(r *asked) *layers.Proposal {
 	m := r.module
 	p := m.values.Propose()
-	for _, id := range slices.Sorted(maps.Keys(t.pending)) {
-		if other := t.run(id); other != nil && other != r && other.module == m && other.done.Run != 0 && !other.outdated() {
+	for _, id := range slices.Sorted(maps.Keys(m.asked)) {
+		if other := m.asked[id]; other.hook != nil && other != r && other.done.Run != 0 && !other.outdated() {
 			p.Set(other.subject.ID(), other.nextLayer(m.layer(other.subject)))
 		}
 	}
@@ -230,7 +230,7 @@ func (t *turn) drop(r *asked) {
 
 // end takes out a run that has its end, and gives its work back.
 func (t *turn) end(r *asked) {
-	t.over(r)
+	t.take(r.call().Run)
 	r.hook.lane.Done(r.work())
 }
 
@@ -346,7 +346,7 @@ func (t *turn) runFailed(r *asked, err error) {
 		return
 	}
 	work := r.work()
-	t.over(r)
+	t.take(r.call().Run)
 	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
 	if !lost {
 		h.subjects.Fail(s, err.Error(), allowed)

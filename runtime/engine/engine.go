@@ -102,7 +102,7 @@ var saveRetry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
 func New(o Options) *Engine {
 	e := &Engine{
 		turn: turn{
-			opts: o, agenda: agenda.New(), watches: map[string]*hook{}, pending: map[uint64]*asked{}, wrote: causes.Writes{},
+			opts: o, agenda: agenda.New(), watches: map[string]*hook{}, askedBy: map[uint64]*module{}, wrote: causes.Writes{},
 		},
 		modules:   map[string]*module{},
 		standings: standings.New(),

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -292,8 +291,7 @@ func TestConfigIsHeldWhenItIsGoneOrBroken(t *testing.T) {
 	}
 }
 
-// Each section is kept under a key for itself: a key has room for one, not for all. The single key
-// of earlier versions is read, too.
+// Each section is kept under a key for itself: a key has room for one, not for all.
 func TestTheConfigIsKeptBySection(t *testing.T) {
 	w := newWorld(t, mod("web", isOn()), mod("db", isOn()), mod("job", isOn()))
 	w.start()
@@ -307,22 +305,12 @@ func TestTheConfigIsKeptBySection(t *testing.T) {
 		}
 	}
 	accepted := w.e.config.Accepted()
-	restart := func(what string) {
-		t.Helper()
-		w.e = New(w.opts)
-		w.in(Config{State: ConfigMissing})
-		w.in(Start{Generation: w.gen, Kept: w.kept, Installed: w.installed})
-		if diff := cmp.Diff(accepted, w.e.config.Accepted()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+	w.e = New(w.opts)
+	w.in(Config{State: ConfigMissing})
+	w.in(Start{Generation: w.gen, Kept: w.kept, Installed: w.installed})
+	if diff := cmp.Diff(accepted, w.e.config.Accepted()); diff != "" {
+		t.Errorf("after a restart (-want +got):\n%s", diff)
 	}
-	restart("by section")
-	old, err := json.Marshal(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.kept[globalName] = map[string][]byte{"config": old}
-	restart("in one key")
 
 	config["web"] = large(userconfig.MaxSection)
 	w.in(Config{State: ConfigPresent, Data: config})

@@ -24,11 +24,8 @@ func (e *Engine) noteOrder() {
 // come must not meet the section of before, and its place, without which another process would take it away out of
 // order.
 func (e *Engine) unkept(m *module) bool {
-	return e.moves(m) || !m.there() && !e.placed && !e.global.barred()
+	return e.config.Moves(m.name) || !m.there() && !e.placed && !e.global.barred()
 }
-
-// moves says that the config of a module has to be kept, which the global hooks wait for, too.
-func (t *turn) moves(m *module) bool { return t.config.Moves(m.name) }
 
 // there says whether something of the module is in the cluster that goes with it.
 func (m *module) there() bool { return m.pass.Installed() || m.sets.Any() || m.store.Has(upKey) }

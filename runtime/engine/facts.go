@@ -168,23 +168,22 @@ func (t *turn) paused(name string) bool {
 
 // followGlobal notes how far the global hooks have come where another process runs them: what they have set is kept,
 // and no run is waited for.
-func (e *Engine) followGlobal(*module) {
-	e.globals = verdicts.Global{Stays: e.globals.Stays}
-	if e.global.broken != "" {
-		e.globals.Failing = "global: " + e.global.broken
+func (t *turn) followGlobal(global *module) {
+	t.globals = verdicts.Global{Stays: t.globals.Stays}
+	if global.broken != "" {
+		t.globals.Failing = "global: " + global.broken
 	}
 }
 
-// globalState says which first run of a global hook modules wait for, and names the first hook that
-// was tried and has never succeeded.
-func (e *Engine) globalState() (out verdicts.Global) {
-	out.Stays = e.globals.Stays
-	if e.global.broken != "" {
-		out.Failing = "global: " + e.global.broken
-		return out
+// standGlobal notes how far the global hooks have come, which all modules go by: which first run of one they wait for,
+// and the first hook that was tried and has never succeeded.
+func (t *turn) standGlobal(global *module) {
+	if t.followGlobal(global); global.broken != "" {
+		return
 	}
+	out := &t.globals
 	first := func(h *hook) { out.Pending = cmp.Or(out.Pending, "the first run of global hook "+h.gen.ID) }
-	for _, h := range e.global.hooks {
+	for _, h := range global.hooks {
 		switch {
 		case !h.holds():
 		case h.trouble() == "":
@@ -193,13 +192,12 @@ func (e *Engine) globalState() (out verdicts.Global) {
 			out.Failing = h.gen.ID
 		}
 	}
-	if e.global.life == down && len(e.global.hooks) > 0 {
-		first(e.global.hooks[0])
+	if global.life == down && len(global.hooks) > 0 {
+		first(global.hooks[0])
 	}
-	if out.Pending == "" && e.global.stays.After(e.now) {
+	if out.Pending == "" && global.stays.After(t.now) {
 		out.Pending = "global hooks that left the module tree a moment ago"
 	}
-	return out
 }
 
 // stand touches the modules whose fate hangs on how far this one has come: they require it, wait for it, or are not in
@@ -227,9 +225,6 @@ func (e *Engine) stand(m *module) {
 		}
 	}
 }
-
-// standGlobal notes how far the global hooks have come, which all modules go by.
-func (e *Engine) standGlobal(*module) { e.globals = e.globalState() }
 
 // standing is how far a module has come.
 func (t *turn) standing(m *module) (out standings.Standing) {

@@ -36,46 +36,18 @@ func (e *Engine) guard(m *module, in Input, part func()) {
 
 // about is the module that an input is about; nil: it is about several, or about one that there is not.
 func (e *Engine) about(in Input) *module {
-	of := func(op uint64) *module {
-		if a := e.pending[op]; a != nil {
-			return a.module
-		}
-		return nil
-	}
-	watched := func(id string) *module {
-		if h := e.watches[id]; h != nil {
-			return h.module
-		}
-		return nil
-	}
 	if e.gen == nil {
 		return nil
 	}
 	switch in := in.(type) {
-	case RunDone:
-		return of(in.Run)
-	case Committed:
-		return of(in.Run)
 	case answer:
-		return of(in.op())
-	case WatchSynced:
-		return watched(in.ID)
-	case WatchChanged:
-		return watched(in.ID)
-	case WatchFailed:
-		return watched(in.ID)
-	case Requested:
-		return e.moduleOf(in.Hook)
-	case Kept:
-		return e.any(in.Module)
-	case Reconcile:
-		return e.any(in.Module)
-	case RunNow:
-		return e.any(in.Module)
-	case Drift:
-		return e.any(in.Module)
-	case Sent:
-		return e.any(in.Module)
+		return e.askedBy[in.op()]
+	case seen:
+		if h := e.watches[in.watch()]; h != nil {
+			return h.module
+		}
+	case aimed:
+		return e.moduleOf(in.at())
 	}
 	return nil
 }
@@ -112,14 +84,10 @@ func (e *Engine) fault(m *module, why string, begun int) {
 		}
 	}
 	var asks []uint64
-	m.runs = map[*hook]int{}
-	for _, op := range slices.Sorted(maps.Keys(e.pending)) {
-		if r := e.pending[op]; r.module == m {
-			delete(e.pending, op)
-			if r.hook != nil {
-				e.wrote.End(r.done.Effects.Writes, r.cause)
-				asks = append(asks, r.request)
-			}
+	for _, op := range slices.Sorted(maps.Keys(m.asked)) {
+		if r, _ := e.take(op); r.hook != nil {
+			e.wrote.End(r.done.Effects.Writes, r.cause)
+			asks = append(asks, r.request)
 		}
 	}
 	for _, h := range m.hooks {

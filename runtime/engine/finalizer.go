@@ -158,7 +158,7 @@ func (t *turn) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 		useless = own != f
 	}
 	switch {
-	case t.mayHold(m, f.Hook), t.globals.Stays != "" && (h == nil || !h.cleans()):
+	case m.mayHold(f.Hook), t.globals.Stays != "" && (h == nil || !h.cleans()):
 	case useless, m.verdict.Do == verdicts.Forget && m.life == down, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
 	case h != nil && m.life != down && h.watches.Complete() && h.eachWatch().Served():
@@ -216,12 +216,9 @@ func (t *turn) held(r *asked) []effect.Write {
 // mayHold says whether a run is under way that counts for nothing any more: its commit may put the
 // finalizer of the hook on an object, and nobody would take it off after a sweep. The hook may be gone,
 // or another one in its place.
-func (t *turn) mayHold(m *module, id string) bool {
-	if !m.atWork() {
-		return false
-	}
-	for _, a := range t.pending {
-		if a.module == m && a.hook != nil && a.hook.gen.ID == id && a.outdated() {
+func (m *module) mayHold(id string) bool {
+	for r := range m.runs() {
+		if r.hook.gen.ID == id && r.outdated() {
 			return true
 		}
 	}

@@ -289,9 +289,8 @@ func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
 	}
 	h.ran.LastRun = new(t.now)
 	t.ask(h.module, a)
-	r := t.pending[id]
+	r := h.module.asked[id]
 	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)
-	h.module.runs[h]++
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.

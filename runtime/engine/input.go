@@ -308,8 +308,28 @@ func (Committed) input()    {}
 func (Drift) input()        {}
 func (Sent) input()         {}
 
-// answer is an input that ends an action.
+// answer is an input that ends an action, or a part of it.
 type answer interface{ op() uint64 }
+
+func (in RunDone) op() uint64   { return in.Run }
+func (in Committed) op() uint64 { return in.Run }
+
+// seen is an input that a watch has brought.
+type seen interface{ watch() string }
+
+func (in WatchSynced) watch() string  { return in.ID }
+func (in WatchChanged) watch() string { return in.ID }
+func (in WatchFailed) watch() string  { return in.ID }
+
+// aimed is an input that names a module, or a hook of one.
+type aimed interface{ at() string }
+
+func (in Kept) at() string      { return in.Module }
+func (in Reconcile) at() string { return in.Module }
+func (in RunNow) at() string    { return in.Module }
+func (in Drift) at() string     { return in.Module }
+func (in Sent) at() string      { return in.Module }
+func (in Requested) at() string { return in.Hook }
 
 func (Unheld) input()                 {}
 func (in Unheld) op() uint64          { return in.Op }

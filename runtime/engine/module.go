@@ -38,9 +38,8 @@ type module struct {
 	// queues are the module's line of work and those that hooks asked for with
 	// queue=, by name; the module's own is "".
 	queues map[string]*lane.Lane[builtins.Event]
-	// runs are how many runs of each hook, or their commits, are under way. Another hook may be in the place of one of
-	// them by now.
-	runs map[*hook]int
+	// asked are its actions that wait for their answers, by number. Of a run another hook may be in the place by now.
+	asked map[uint64]*asked
 
 	values *layers.Module
 	moves  []*effect.Cause // of changes of layers that the values do not show yet: those of one write are shown at once
@@ -104,13 +103,8 @@ func (e *Engine) adopt(in Start) {
 }
 
 // releases are those of a module that earlier processes have installed.
-func (in *Start) releases(module string) (refs []ReleaseRef) {
-	for _, ref := range in.Installed {
-		if ref.Module == module {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
+func (in *Start) releases(module string) []ReleaseRef {
+	return slices.DeleteFunc(slices.Clone(in.Installed), func(ref ReleaseRef) bool { return ref.Module != module })
 }
 
 // store is what earlier processes have kept of a module.
@@ -129,7 +123,7 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 		name: name, gen: g, from: e.gen.Of(name),
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
-		runs:       map[*hook]int{},
+		asked:      map[uint64]*asked{},
 		sets:       sets.New(),
 		finalizers: finalizers.New(releaseRetry),
 		pass:       releases.New(releaseRetry),
@@ -328,13 +322,10 @@ func (t *turn) problems(m *module) []string {
 		out = append(out, fmt.Sprintf("release %s/%s stays as it is: the module has no chart any more; switch it off once to uninstall it", ref.Namespace, ref.Name))
 	}
 	for _, h := range m.hooks {
-		if why := h.watches.Trouble(); why != "" {
-			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
-		}
-	}
-	for _, h := range m.hooks {
-		if why := h.echoes.Trouble(); why != "" {
-			out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
+		for _, why := range []string{h.watches.Trouble(), h.echoes.Trouble()} {
+			if why != "" {
+				out = append(out, strings.TrimPrefix(h.gen.ID, m.name+"/")+": "+why)
+			}
 		}
 	}
 	if why := m.sets.Trouble(); why != "" {

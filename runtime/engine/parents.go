@@ -54,11 +54,7 @@ func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
 	case len(keys) == 0:
 		return nil, fmt.Errorf("there is no parent %q: %s has none", key, strings.Join(controllers, ", "))
 	}
-	const shown = 10
-	if more := len(keys) - shown; more > 0 {
-		keys = append(keys[:shown], fmt.Sprintf("%d more", more))
-	}
-	return nil, fmt.Errorf("there is no parent %q; there are %s", key, strings.Join(keys, ", "))
+	return nil, fmt.Errorf("there is no parent %q; there are %s", key, some(keys))
 }
 
 // lookedAt says where the last look at a parent has looked. A value of an index may come out of a Secret, or out

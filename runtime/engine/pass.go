@@ -34,9 +34,9 @@ func (m *module) passFacts() releases.Module {
 }
 
 // overtaken says that the values or files of a module are not those that Helm works with; op is that of its work.
-func (t *turn) overtaken(m *module) (op uint64, is bool) {
-	for op, a := range t.pending {
-		if _, is := a.action.(Release); is && a.module == m {
+func (m *module) overtaken() (op uint64, is bool) {
+	for op, a := range m.asked {
+		if _, is := a.action.(Release); is {
 			return op, a.version != m.values.Version()
 		}
 	}
@@ -58,7 +58,7 @@ func (e *Engine) advance(m *module) {
 	facts := m.passFacts()
 	op, overtaken := uint64(0), false
 	if m.pass.Working() {
-		op, overtaken = e.overtaken(m)
+		op, overtaken = m.overtaken()
 	}
 	facts.Overtaken = overtaken
 	if e.unlisted(m) { // after a reload that made its chart the first reader

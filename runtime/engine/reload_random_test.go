@@ -168,7 +168,7 @@ func TestRandomReloadsSettleTheSame(t *testing.T) {
 			}
 		}
 		if runs(c.e) > 0 || len(c.e.gone()) > 0 {
-			c.complain("left are %v, modules %v", c.e.pending, c.e.agenda.Others())
+			c.complain("left are %v, modules %v", c.e.askedBy, c.e.agenda.Others())
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d, final inputs %+v; the last of what happened:\n%s", seed, last, strings.Join(c.log[max(0, len(c.log)-80):], "\n"))

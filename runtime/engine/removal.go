@@ -86,7 +86,12 @@ func (m *module) absent(now time.Time, grace time.Duration) {
 // being written.
 func (e *Engine) lookAtFolders() {
 	for _, m := range e.gone() {
-		e.lookElsewhere(m)
+		switch {
+		case e.elsewhere(m): // nothing of it is taken away then, and its hooks of before_delete do not run here any more
+			m.store.Put(upKey, nil)
+		case m.verdict.Do == verdicts.GiveBack:
+			m.stays = e.now.Add(e.opts.Grace)
+		}
 		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
 		switch {
 		case hollow && !m.hollow && m.there():
@@ -121,17 +126,6 @@ func (e *Engine) stay(until string) {
 // elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
 // instance leaves it out.
 func (t *turn) elsewhere(m *module) bool { return m.removed && t.gen.Elsewhere[m.name] }
-
-// lookElsewhere notes whether another instance may have a module: nothing of it is taken away then, and its
-// hooks of before_delete do not run here any more.
-func (t *turn) lookElsewhere(m *module) {
-	switch {
-	case t.elsewhere(m):
-		m.store.Put(upKey, nil)
-	case m.verdict.Do == verdicts.GiveBack:
-		m.stays = t.now.Add(t.opts.Grace)
-	}
-}
 
 // atRest says that all modules of the tree have settled; one that waits for the end of a module that has left
 // counts, too. A tree that cannot be read as a whole has none.

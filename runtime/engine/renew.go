@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -169,12 +170,7 @@ func (t *turn) inherit(h, old *hook) {
 
 // sets says whether the hook has set values.
 func (h *hook) sets() bool {
-	for _, s := range h.subjects.All() {
-		if len(h.module.layer(s)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.subjects.All(), func(s *subjects.Subject) bool { return len(h.module.layer(s)) > 0 })
 }
 
 // dropHook ends the life of a hook, and what it has set and remembers goes.
@@ -198,9 +194,9 @@ func (t *turn) endHook(h *hook) {
 // freshHook makes a hook that begins once runs of those have ended that had its id.
 func (m *module) freshHook(g *generation.Hook) *hook {
 	h := newHook(m, g)
-	for old := range m.runs {
-		if old.gen.ID == g.ID {
-			h.before = append(h.before, old)
+	for r := range m.runs() {
+		if r.hook.gen.ID == g.ID && !slices.Contains(h.before, r.hook) {
+			h.before = append(h.before, r.hook)
 		}
 	}
 	return h
@@ -288,8 +284,17 @@ func (e *Engine) begun(c *change) {
 		for _, b := range c.watch {
 			e.startWatch(b.hook, b.watch, incarnation)
 		}
-		if e.leads() {
-			e.wakeChanged(c)
+	}
+	if m.life != down && e.leads() {
+		for _, h := range c.fresh {
+			e.wakeHook(h)
+			e.missedAll(h)
+		}
+		for _, h := range c.edited {
+			e.again(h)
+		}
+		for _, t := range c.timers {
+			e.startTimer(hookOf(m, t), t)
 		}
 	}
 	for _, w := range c.stop {
@@ -297,20 +302,6 @@ func (e *Engine) begun(c *change) {
 			delete(e.watches, w.ID)
 			e.do(StopWatch{ID: w.ID})
 		}
-	}
-}
-
-// wakeChanged has the hooks run that a change brings.
-func (e *Engine) wakeChanged(c *change) {
-	for _, h := range c.fresh {
-		e.wakeHook(h)
-		e.missedAll(h)
-	}
-	for _, h := range c.edited {
-		e.again(h)
-	}
-	for _, t := range c.timers {
-		e.startTimer(hookOf(c.module, t), t)
 	}
 }
 

@@ -165,7 +165,8 @@ func (t *turn) ignored(m *module) []owned.Ignore {
 func (t *turn) driftStatus(m *module) []status.Drifted {
 	var out []status.Drifted
 	shown := map[effect.Ref]bool{}
-	for _, o := range m.repairs.Objects() {
+	add := func(o DriftObject) {
+		shown[o.Ref] = true
 		d := status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By}
 		if c, is := m.repairs.Contested(o.Ref, t.now); is {
 			d.Contested, d.Fields, d.Remedy = true, c.Fields, leaveIt([]contest{{o.Ref, c}})
@@ -173,19 +174,15 @@ func (t *turn) driftStatus(m *module) []status.Drifted {
 				d.By = append([]string{c.By}, slices.DeleteFunc(slices.Clone(o.By), func(by string) bool { return by == c.By })...)
 			}
 		}
-		shown[o.Ref] = true
 		out = append(out, d)
 	}
+	for _, o := range m.repairs.Objects() {
+		add(o)
+	}
 	for _, k := range m.repairs.AllContested(t.now) {
-		if shown[k] {
-			continue
+		if !shown[k] {
+			add(DriftObject{Ref: k})
 		}
-		c, _ := m.repairs.Contested(k, t.now)
-		d := status.Drifted{Object: k.String(), Contested: true, Fields: c.Fields, Remedy: leaveIt([]contest{{k, c}})}
-		if c.By != "" {
-			d.By = []string{c.By}
-		}
-		out = append(out, d)
 	}
 	return out
 }

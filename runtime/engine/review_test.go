@@ -82,7 +82,7 @@ func TestReviewsArePublished(t *testing.T) {
 	w.in(Config{State: ConfigPresent, Data: map[string]string{"webEnabled": "false"}})
 	answer("the module is switched off", "hook web/guard: module web is not running: it does not answer now")
 	if runs(w.e) > 0 {
-		t.Errorf("runs %v", w.e.pending)
+		t.Errorf("runs %v", w.e.askedBy)
 	}
 }
 

@@ -30,8 +30,8 @@ func (t *turn) stepSets(m *module) {
 	for _, h := range m.hooks {
 		managers[effect.Manager(h.gen.ID)] = true
 	}
-	for h := range m.runs { // it may be about to apply one
-		managers[effect.Manager(h.gen.ID)] = true
+	for r := range m.runs() { // it may be about to apply one
+		managers[effect.Manager(r.hook.gen.ID)] = true
 	}
 	if gone := m.sets.Strays(managers); len(gone) > 0 {
 		t.ask(m, RemoveSets{Op: t.op(), Module: m.name, Managers: gone})

@@ -20,7 +20,7 @@ var (
 		global: []phase{
 			(*Engine).decideGlobal, (*Engine).live, (*Engine).beginAll, (*Engine).listModules, (*Engine).startOff,
 			(*Engine).stepFinalizers, (*Engine).stepSets, (*Engine).noteUp, (*Engine).save,
-			unless((*Engine).moves, (*Engine).dispatch),
+			unless(func(e *Engine, m *module) bool { return e.config.Moves(m.name) }, (*Engine).dispatch),
 			(*Engine).hideSecrets, (*Engine).publishReviews, (*Engine).serve, (*Engine).standGlobal,
 		},
 	}

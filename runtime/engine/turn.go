@@ -20,9 +20,9 @@ type turn struct {
 	config *userconfig.Config // only read
 
 	out     []Action
-	ops     uint64            // the number of the last action that waits for an answer
-	pending map[uint64]*asked // by the number of the action
-	watches map[string]*hook  // by the id of a watch
+	ops     uint64             // the number of the last action that waits for an answer
+	askedBy map[uint64]*module // by the numbers of actions that wait for their answers
+	watches map[string]*hook   // by the id of a watch
 	agenda  *agenda.Agenda
 	wrote   causes.Writes
 }
@@ -32,6 +32,6 @@ type common struct {
 	gen      *generation.Whole // in force
 	exits    *graph.Graph      // of all modules
 	placed   bool              // the places of all modules are kept
-	globals  verdicts.Global   // see globalState
+	globals  verdicts.Global   // see standGlobal
 	switched int               // how often a switch or a pause has moved, or the config's state; see [Engine.back], too
 }

@@ -394,8 +394,8 @@ func (w *world) carryOut(a Action) Input {
 
 // runs is how many runs of hooks are under way.
 func runs(e *Engine) (n int) {
-	for _, a := range e.pending {
-		if a.hook != nil {
+	for op := range e.askedBy {
+		if e.run(op) != nil {
 			n++
 		}
 	}

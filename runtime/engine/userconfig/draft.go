@@ -45,7 +45,7 @@ type Outcome struct {
 // Count makes what was applied last count.
 func (c *Config) Count() Outcome {
 	next, was := c.next, *c
-	if next == nil || next.seen == nil {
+	if next == nil || !next.Known() {
 		return Outcome{}
 	}
 	*c = *next

@@ -19,8 +19,6 @@ const (
 	sectionKey = "config.section." // and the module's name
 	// objectsKey has an [origin] per module of which something is in force by its Module object.
 	objectsKey = "config.objects"
-	// wholeKey held all of it in one.
-	wholeKey = "config"
 
 	// MaxSection is how large one section may be, as JSON, in bytes: below what can be
 	// kept under one key.
@@ -29,7 +27,7 @@ const (
 
 // IsKey says whether a part of the config is kept under a key.
 func IsKey(key string) bool {
-	return key == wholeKey || key == globalKey || key == enabledKey || key == policyKey || key == objectsKey || strings.HasPrefix(key, sectionKey)
+	return key == globalKey || key == enabledKey || key == policyKey || key == objectsKey || strings.HasPrefix(key, sectionKey)
 }
 
 // sizeOf is the size of a section as it is kept.
@@ -75,9 +73,6 @@ func (c *Config) Adopt(kept map[string][]byte) (broken []string) {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(kept[key], into); err != nil {
 			broken = append(broken, key)
 		}
-	}
-	if len(kept[wholeKey]) > 0 {
-		read(wholeKey, config)
 	}
 	for _, key := range slices.Sorted(maps.Keys(kept)) {
 		switch name, section := strings.CutPrefix(key, sectionKey); {

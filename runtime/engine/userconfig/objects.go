@@ -93,11 +93,10 @@ func (c *Config) compose(sections []Section) (*view, map[string]origin) {
 				v.held[keys[1]] = true
 			}
 		}
-		switch {
-		case s.Gone, absent:
-			now |= was & pausedByObject
-		case asked && object.Paused:
+		if asked && object.Paused {
 			now |= pausedByObject
+		} else if !asked && (s.Gone || absent) {
+			now |= was & pausedByObject
 		}
 		if now != 0 {
 			origins[s.Name] = now
@@ -205,12 +204,7 @@ func (c *Config) objectOf(module string, part origin) string {
 }
 
 // Generation is the metadata.generation of the Module object that counts; 0 without one.
-func (c *Config) Generation(module string) int64 {
-	if c.seen == nil {
-		return 0
-	}
-	return c.seen.Objects[module].Generation
-}
+func (c *Config) Generation(module string) int64 { return c.seen.Objects[module].Generation }
 
 // Spec is what is in force of a module by its Module object, as its spec has it; nil: nothing.
 func (c *Config) Spec(module string) map[string]any {

@@ -52,8 +52,8 @@ type Options struct {
 // Config is the state machine of the user's config.
 type Config struct {
 	o        Options
-	seen     *Input // nil: none yet
-	view     *view  // that of the last Apply; nil: none yet, or all are read anew
+	seen     Input // zero: none yet
+	view     *view // that of the last Apply; nil: none yet, or all are read anew
 	accepted values.Config
 	origins  map[string]origin // of what is accepted, by module
 	problems map[string][]values.ConfigProblem
@@ -72,41 +72,26 @@ func New(o Options) *Config {
 func (c *Config) See(in Input) {
 	in.Data, in.Objects = maps.Clone(in.Data), maps.Clone(in.Objects) // the next one is compared with it
 	d := c.draft()
-	if d.seen == nil || d.seen.State != in.State {
+	if d.seen.State != in.State {
 		d.view = nil
 	}
-	d.seen = &in
+	d.seen = in
 }
 
 // Anew has the next Apply read all sections: they are others.
 func (c *Config) Anew() { c.draft().view = nil }
 
 // Known says whether the ConfigMap was looked at, and what it says is kept.
-func (c *Config) Known() bool { return c.seen != nil }
+func (c *Config) Known() bool { return c.seen.State != "" }
 
 // State is what is known of the ConfigMap; empty before anything is.
-func (c *Config) State() State {
-	if c.seen == nil {
-		return ""
-	}
-	return c.seen.State
-}
+func (c *Config) State() State { return c.seen.State }
 
 // Reason says why the ConfigMap is unreadable, or "".
-func (c *Config) Reason() string {
-	if c.seen == nil {
-		return ""
-	}
-	return c.seen.Reason
-}
+func (c *Config) Reason() string { return c.seen.Reason }
 
 // Text is what the ConfigMap says under a key.
-func (c *Config) Text(key string) string {
-	if c.seen == nil {
-		return ""
-	}
-	return c.seen.Data[key]
-}
+func (c *Config) Text(key string) string { return c.seen.Data[key] }
 
 // Accepted is what is in force. Only read.
 func (c *Config) Accepted() values.Config { return c.accepted }
@@ -165,7 +150,7 @@ type Section struct {
 // returns whether [Config.Keep] differs, and questions that have to be asked. Count makes it count.
 func (c *Config) Apply(sections []Section) (keeps bool, questions []Question) {
 	d := c.draft()
-	if d.seen == nil || d.seen.State != Present && d.seen.ObjectsState == "" && len(d.origins) == 0 {
+	if !d.Known() || d.seen.State != Present && d.seen.ObjectsState == "" && len(d.origins) == 0 {
 		return false, nil
 	}
 	last := d.view
