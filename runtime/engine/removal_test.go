@@ -379,6 +379,30 @@ func TestAModuleIsGoneForSomeTimeFirst(t *testing.T) {
 	}
 }
 
+// Somebody whose folder is gone by mistake has ten seconds to pause the module: its object still counts.
+func TestAModuleThatIsGoneIsPausedByItsObject(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.opts.Grace = 10 * time.Second
+	w.start()
+	pause := func(paused bool) {
+		w.in(Config{State: ConfigPresent, ObjectsState: ConfigPresent, Objects: map[string]ConfigObject{"web": {}, "shop": {Paused: paused}}})
+	}
+	pause(false)
+	w.reload(web)
+	pause(true)
+	w.advance(time.Hour)
+	w.state("shop", status.ModulePaused, "paused: its release stays as it is")
+	if len(w.gone) > 0 {
+		t.Fatalf("gone %v", w.gone)
+	}
+	pause(false)
+	w.advance(time.Hour)
+	if !slices.Equal(w.gone, []string{"shop"}) {
+		t.Errorf("gone %v", w.gone)
+	}
+}
+
 // A release that cannot be taken away is in the status, with the reason.
 func TestAnUninstallThatFailsIsShown(t *testing.T) {
 	web, shop := webAndShop()

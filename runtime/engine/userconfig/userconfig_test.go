@@ -232,6 +232,13 @@ func TestTheSectionOfAModuleThatIsGoneStays(t *testing.T) {
 	if a.Sections["web"]["x"] != int64(1) || !a.Enabled["web"] {
 		t.Errorf("in force is %+v", a)
 	}
+	for _, paused := range []bool{true, false} { // of its object that alone counts
+		c.See(Input{State: Present, ObjectsState: Present, Objects: map[string]Object{"web": {Values: `{"x":2}`, Paused: paused}}})
+		c.count(gone)
+		if c.Paused("web") != paused || c.Accepted().Sections["web"]["x"] != int64(1) {
+			t.Errorf("paused is %t, and in force %+v", c.Paused("web"), c.Accepted())
+		}
+	}
 	if !c.Drop("web") || c.Drop("web") || len(c.Accepted().Sections)+len(c.Accepted().Enabled) > 0 || !a.Enabled["web"] {
 		t.Errorf("in force is %+v", c.Accepted())
 	}
