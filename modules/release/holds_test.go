@@ -13,7 +13,7 @@ func TestAnActionSaysWhatItHolds(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
 	large := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {large: " + strings.Repeat("x", 100<<10) + "}\n"
 	said := []int64{}
-	ctx := OnWait(t.Context(), func(_ context.Context, holds int64) { said = append(said, holds) })
+	ctx := OnWait(t.Context(), func(_ context.Context, holds int64, _ bool) { said = append(said, holds) })
 	for _, text := range []string{large, large + "---\n" + strings.Replace(large, "name: a", "name: b", 1)} {
 		of := chartOf("web", text)
 		of.Digest = text[len(text)-10:] + text[:len(text)/1000]

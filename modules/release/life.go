@@ -37,8 +37,6 @@ type life struct {
 	log     zerolog.Logger
 	mask    plain.Mask
 	objects dynamic.Interface
-	// holds is how many bytes of manifests are in memory.
-	holds int64
 	// hooked are the objects that hooks of the revision before have made, by identity.
 	hooked map[Key]bool
 	// since is when the first try of what is tried once more has begun.
@@ -130,7 +128,7 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 		},
 		Info: &helm.Info{FirstDeployed: now, LastDeployed: now, Status: helm.StatusPendingInstall, Description: "Initial install underway", Notes: shown.notes},
 	}
-	l.holds = int64(len(manifest))
+	size := len(manifest)
 	if next == stepUpgrade || next == stepRollback {
 		var newest *helm.Release
 		if p.before, newest, err = l.before(last); err != nil {
@@ -156,8 +154,9 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {
 			return p, err
 		}
-		l.holds += int64(len(p.before.Manifest))
+		size += len(p.before.Manifest)
 	}
+	holds(l.ctx, size)
 	if p.want, err = l.served(manifest); err != nil {
 		return p, err
 	}

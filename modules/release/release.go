@@ -148,6 +148,7 @@ func New(o Options) (*Manager, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	m.host = url.String()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the connection to the API server: %w", err)

@@ -119,6 +119,7 @@ func (r *repair) run() error {
 		return nil
 	}
 	r.manifest, r.ran, r.out.Objects.Of = rel.Manifest, HooksRan(rel), uid
+	holds(r.ctx, len(rel.Manifest))
 	all, unserved, err := r.m.storedObjects(r.t.Ref, rel.Manifest)
 	if err != nil {
 		return err

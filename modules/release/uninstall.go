@@ -113,7 +113,7 @@ func (m *Manager) Again(module string, hookless bool) {
 
 // end is uninstall, once the revision is read; hookless: without hooks.
 func (l *life) end(rel *helm.Release, wait, hookless bool) error {
-	l.holds = int64(len(rel.Manifest))
+	holds(l.ctx, len(rel.Manifest))
 	if rel.Info.Status != helm.StatusUninstalled {
 		objects, unserved, err := l.m.storedObjects(l.ref, rel.Manifest)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,24 +22,58 @@ const (
 	readyPauseMax = 2 * time.Second
 )
 
-// onWait is the key of what OnWait gives.
-type onWait struct{}
-
 // inMemory is how much memory an action holds for each byte of its manifests: as texts, and as objects.
 const inMemory = 12
 
+// slowAnswer is how long an action works on while it has no answer of the API server.
+const slowAnswer = time.Second
+
+// onWait is the key of a [waiting].
+type onWait struct{}
+
+// waiting is how an action begins to wait.
+type waiting struct {
+	begin func(action context.Context, holds int64, slow bool)
+	holds atomic.Int64 // 0: its manifests are not read yet
+}
+
 // OnWait has an action call f, with the context of the action and how many bytes it holds, as it begins to wait: for
-// objects to be ready or gone, or for a Job or Pod of a chart's hooks to end.
-func OnWait(ctx context.Context, f func(action context.Context, holds int64)) context.Context {
-	return context.WithValue(ctx, onWait{}, f)
+// objects to be ready or gone, for a Job or Pod of a chart's hooks to end, or, slow, for an answer of the API server.
+// For the last one f is called beside the action, again and again, and its context ends with the answer.
+func OnWait(ctx context.Context, f func(action context.Context, holds int64, slow bool)) context.Context {
+	return context.WithValue(ctx, onWait{}, &waiting{begin: f})
+}
+
+// holds says how many bytes of manifests the action has in memory.
+func holds(ctx context.Context, n int) {
+	if w, is := ctx.Value(onWait{}).(*waiting); is {
+		w.holds.Store(int64(max(n, 1)) * inMemory)
+	}
 }
 
 // waits says that the action waits from here on.
-func (l *life) waits(ctx context.Context) {
-	if f, ok := ctx.Value(onWait{}).(func(context.Context, int64)); ok {
-		f(ctx, l.holds*inMemory)
+func waits(ctx context.Context, slow bool) {
+	if w, is := ctx.Value(onWait{}).(*waiting); is && w.holds.Load() > 0 {
+		w.begin(ctx, w.holds.Load(), slow)
 	}
 }
+
+// patient has an action wait for an answer that takes long: an admission webhook may hold up each write for half a
+// minute.
+type patient struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Context().Value(onWait{}) != nil {
+		ctx, answered := context.WithCancel(r.Context())
+		defer answered()
+		defer time.AfterFunc(slowAnswer, func() { waits(ctx, true) }).Stop()
+	}
+	return p.next.RoundTrip(r)
+}
+
+// WrappedRoundTripper lets client-go find the connections below.
+func (p patient) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 // overtaken is the key of what Overtakable gives, and errOvertaken how a wait ends by it.
 type overtaken struct{}
@@ -84,17 +119,17 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 	}
 	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
 	defer cancel()
-	waits, end := context.WithCancel(ctx)
+	patience, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(l.over, end)()
-	l.waits(waits)
+	waits(patience, false)
 	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
 		if over, err := look(ctx); over || err != nil {
 			return err
 		}
 		select {
 		case <-time.After(pause):
-		case <-waits.Done():
+		case <-patience.Done():
 			if late := ctx.Err(); late != nil && away {
 				return &lane.Passing{Err: fmt.Errorf("%w: %s", context.Cause(ctx), last)}
 			} else if late != nil {

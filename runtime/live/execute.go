@@ -243,8 +243,15 @@ func (d *Driver) release(ctx context.Context, a engine.Release) engine.Released 
 
 // onWait has an action of Helm tell that it begins to wait, and move aside.
 func (d *Driver) onWait(ctx context.Context, ref engine.ReleaseRef, aside func(context.Context, int64), what string) context.Context {
-	tell := d.told.waits(ref, what)
-	return release.OnWait(ctx, func(action context.Context, holds int64) { tell(); aside(action, holds) })
+	tell, tellSlow := d.told.waits(ref, what), d.told.waits(ref, "waits for an answer of the API server")
+	return release.OnWait(ctx, func(action context.Context, holds int64, slow bool) {
+		if slow {
+			tellSlow()
+		} else {
+			tell()
+		}
+		aside(action, holds)
+	})
 }
 
 // repair puts objects of a release right, and says which were not as they should be.

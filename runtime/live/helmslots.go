@@ -16,8 +16,8 @@ const (
 	maxAside = 1 << 30
 )
 
-// helmSlots bound how many Helm actions are under way. One that waits for objects or for Helm's
-// hooks, which may take minutes, moves aside to a place among many, so that those which
+// helmSlots bound how many Helm actions are under way. One that waits for objects, for Helm's hooks or for a slow
+// answer of the API server, which may take minutes, moves aside to a place among many, so that those which
 // only have work to do, uninstalls among them, need not wait for it. It keeps its slot while there is no
 // memory for what it holds meanwhile.
 type helmSlots struct {
@@ -35,8 +35,8 @@ func newHelmSlots(limit int64, waiting int) *helmSlots {
 }
 
 // take waits for a slot. aside gives it back once there is memory for what the action holds, and queues for a place
-// among those that wait while the action lasts; leave gives back what is held. Helm may call aside after that: nothing
-// is held then, so nothing moves.
+// among those that wait while the action lasts; a second time is nothing once there was memory. leave gives back what
+// is held. Helm may call aside after that: nothing is held then, so nothing moves.
 func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context, holds int64), leave func(), err error) {
 	select {
 	case s.working <- struct{}{}:
@@ -45,8 +45,8 @@ func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context
 	}
 	ctx, left := context.WithCancel(ctx)
 	var mu sync.Mutex
-	var once sync.Once
-	held, memory := s.working, int64(0) // held is nil while it queues, and once it has left
+	held, memory := s.working, int64(0)          // held is nil while it queues, and once it has left
+	turn, moved := make(chan struct{}, 1), false // several requests of an action may be slow at once
 	move := func(action context.Context, holds int64) {
 		action, end := context.WithCancel(action)
 		defer end()
@@ -62,7 +62,7 @@ func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context
 			return
 		}
 		<-held
-		held, memory = nil, holds
+		held, memory, moved = nil, holds, true
 		mu.Unlock()
 		got := false
 		select {
@@ -78,7 +78,17 @@ func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context
 			held = s.waiting
 		}
 	}
-	return func(action context.Context, holds int64) { once.Do(func() { move(action, holds) }) }, func() {
+	aside = func(action context.Context, holds int64) {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+			if !moved {
+				move(action, holds)
+			}
+		case <-action.Done():
+		}
+	}
+	return aside, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		left()

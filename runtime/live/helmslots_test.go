@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,45 @@ func TestHelmSlotsCountWhatIsHeld(t *testing.T) {
 			t.Errorf("%d work, %d wait once there is memory", len(s.working), len(s.waiting))
 		}
 		second()
+		if !s.memory.TryAcquire(s.most) || len(s.working)+len(s.waiting) != 0 {
+			t.Errorf("%d work, %d wait after all have left, or memory is lost", len(s.working), len(s.waiting))
+		}
+	})
+}
+
+// An action that has its answer before there was memory works on in its slot, and moves aside with the next one.
+func TestHelmSlotsOfAnswersThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newHelmSlots(2*memoryOfRelease, 64)
+		aside, first, err := s.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		aside(t.Context(), s.most)
+		aside, leave, err := s.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, answered := context.WithCancel(t.Context())
+		var asked sync.WaitGroup
+		for range 3 { // side by side
+			asked.Go(func() { aside(request, s.most) })
+		}
+		synctest.Wait()
+		answered()
+		asked.Wait()
+		if len(s.working) != 1 || len(s.waiting) != 1 {
+			t.Errorf("%d work, %d wait once there is an answer", len(s.working), len(s.waiting))
+		}
+		first()
+		for range 3 {
+			asked.Go(func() { aside(t.Context(), s.most) })
+		}
+		asked.Wait()
+		if len(s.working) != 0 || len(s.waiting) != 1 {
+			t.Errorf("%d work, %d wait at the next slow request", len(s.working), len(s.waiting))
+		}
+		leave()
 		if !s.memory.TryAcquire(s.most) || len(s.working)+len(s.waiting) != 0 {
 			t.Errorf("%d work, %d wait after all have left, or memory is lost", len(s.working), len(s.waiting))
 		}

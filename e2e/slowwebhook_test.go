@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Eight modules, as many as Helm works on at a time, wait for a webhook that answers after twenty seconds: a ninth one is
+// installed, and put right, while they wait.
+func TestASlowWebhookHoldsUpNoOtherModule(t *testing.T) {
+	t.Parallel()
+	const behind = 8
+	var waiting atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if json.NewDecoder(r.Body).Decode(&review) != nil || review.Request == nil {
+			http.Error(rw, "no review", http.StatusBadRequest)
+			return
+		}
+		waiting.Add(1)
+		defer waiting.Add(-1)
+		select {
+		case <-time.After(20 * time.Second):
+		case <-r.Context().Done():
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		_ = json.NewEncoder(rw).Encode(review)
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	files := []map[string]string{mirror("web", "module()\n")}
+	for i := range behind {
+		name := fmt.Sprint("slow", i)
+		slow := mirror(name, "module(enabled = True)\n")
+		slow[name+"/templates/cm.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}, labels: {slow: \"yes\"}}\n"
+		files = append(files, slow)
+	}
+	f := newFixture(t, trees(files...))
+	configurations := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	made, err := configurations.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "slow-"},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name: "slow.example.org",
+			ClientConfig: registrationv1.WebhookClientConfig{
+				URL: new(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": f.ns}},
+			ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"slow": "yes"}},
+			Rules: []registrationv1.RuleWithOperations{{
+				Operations: []registrationv1.OperationType{registrationv1.OperationAll},
+				Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+			SideEffects: new(registrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(30)),
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = configurations.Delete(context.Background(), made.Name, metav1.DeleteOptions{}) })
+	f.start()
+	f.eventually("all writes wait for the webhook", func() error {
+		if n := waiting.Load(); n != behind {
+			return fmt.Errorf("%d do", n)
+		}
+		return nil
+	})
+	f.configure(map[string]string{"webEnabled": "true"})
+	f.waitRevision(f.ns, "web", 1)
+	if err := shared.Client.CoreV1().ConfigMaps(f.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("its object is back", func() error {
+		_, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(t.Context(), "web", metav1.GetOptions{})
+		return err
+	})
+	if n := waiting.Load(); n != behind {
+		t.Errorf("%d writes wait for the webhook still: the ninth module had to wait for the others", n)
+	}
+	for i := range behind {
+		f.waitRevision(f.ns, fmt.Sprint("slow", i), 1)
+	}
+}
