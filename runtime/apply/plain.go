@@ -35,6 +35,15 @@ func Plain(live map[string]any, manager string) bool {
 	return effect.At[string](live, "metadata", "annotations", Applied) != "" && FieldsOf(live, manager, "") == nil
 }
 
+// PlainOf says whether manager may have written live so: where managers are noted, it is one of them.
+func PlainOf(live map[string]any, manager string) bool {
+	noted, is := false, false
+	for e := range Entries(live) {
+		noted, is = true, is || e["manager"] == manager
+	}
+	return Plain(live, manager) && (is || !noted)
+}
+
 // AsNoted says whether live is plain, and as want was written. The API server may have filled in more.
 func AsNoted(want, live map[string]any, manager string) bool {
 	return Plain(live, manager) && equal(Noted(want), live, true)

@@ -194,7 +194,7 @@ func marked(a *apply.Fields) bool {
 // tells who has made the object.
 func cleared(live map[string]any, manager string) bool {
 	entries := effect.At[[]any](live, "metadata", "managedFields")
-	return len(entries) == 0 || nobodyIn(entries) >= 0 || apply.Plain(live, manager)
+	return len(entries) == 0 || nobodyIn(entries) >= 0 || apply.PlainOf(live, manager)
 }
 
 func nobodyIn(entries []any) int {

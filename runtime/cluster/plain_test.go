@@ -70,14 +70,12 @@ func plainWorlds(t *testing.T, test func(t *testing.T, w *farWorld, restart func
 			synctest.Test(t, func(t *testing.T) {
 				w := newFarWorld(t)
 				api.farAPI, api.resource = w.api, "configmaps"
-				seal := effect.NewSeal(time.Now)
-				seal.Use([]byte("key"), time.Time{})
 				restart := func() {
 					client, err := New(Options{Config: &rest.Config{Host: "http://sim", Transport: &api}, Log: zerolog.Nop()})
 					if err != nil {
 						t.Fatal(err)
 					}
-					client.UseSeal(seal)
+					client.UseSeal(newSeal())
 					w.writer = NewWriter(WriterOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"})
 				}
 				restart()
@@ -85,6 +83,12 @@ func plainWorlds(t *testing.T, test func(t *testing.T, w *farWorld, restart func
 			})
 		})
 	}
+}
+
+func newSeal() *effect.Seal {
+	seal := effect.NewSeal(time.Now)
+	seal.Use([]byte("key"), time.Time{})
+	return seal
 }
 
 // others writes what somebody else has; nil: it goes.
@@ -145,6 +149,72 @@ func TestSetsOfKindsWithoutApply(t *testing.T) {
 		if diff := cmp.Diff([]string{"ConfigMap a/copied", "ConfigMap a/x", "ConfigMap a/z"}, w.names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// copyOf is an object as a file has it that somebody saves, with all marks, and that of a kind without apply.
+func copyOf(live map[string]any) map[string]any {
+	copied, metadata := effect.WithMetadata(live)
+	for _, key := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp"} {
+		delete(metadata, key)
+	}
+	effect.Cloned(metadata, "annotations")[apply.Applied] = "made up"
+	return copied
+}
+
+// A copy with all marks that somebody puts in the place of a member, or of a child, a moment after that was made, is
+// neither: it stays. A process that begins then knows no uid, so only the managers of fields tell.
+func TestCopiesInThePlaceOfWhatWasMade(t *testing.T) {
+	test := func(t *testing.T, w *farWorld, restart func(), tells bool) {
+		x, y := configMap("a", "x"), configMap("a", "y")
+		restarts := []func(){func() {}}
+		if tells {
+			restarts = append(restarts, restart)
+		}
+		for _, between := range restarts {
+			w.others(configRef, nil)
+			if _, err := w.apply(x, y); err != nil {
+				t.Fatal(err)
+			}
+			w.others(configRef, copyOf(w.get(configRef)))
+			between()
+			if _, err := w.apply(y); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(w.names(), "ConfigMap a/x") {
+				t.Error("a copy goes that somebody has put in the place of a member")
+			}
+
+			w.others(configRef, nil)
+			const manager = "starling/web/c"
+			child := effect.Write{Kind: effect.WriteChildren, Children: appliesOf([]map[string]any{childOf("u1", "x", "1")})}
+			if _, err := w.writer.Children(t.Context(), manager, child); err != nil {
+				t.Fatal(err)
+			}
+			ours := func() bool {
+				made, signed := Written(w.writer.o.Client.Seal(), Pruned(w.get(configRef), manager), manager)
+				return made && signed
+			}
+			if !ours() {
+				t.Error("a child is none")
+			}
+			w.others(configRef, copyOf(w.get(configRef)))
+			if between(); ours() {
+				t.Error("a copy counts as the child in whose place it is")
+			}
+		}
+	}
+	plainWorlds(t, func(t *testing.T, w *farWorld, restart func()) { test(t, w, restart, strings.HasSuffix(t.Name(), "/managers")) })
+	t.Run("with server-side apply", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFarWorld(t)
+			restart := func() {
+				w.restart()
+				w.writer.o.Client.UseSeal(newSeal())
+			}
+			restart()
+			test(t, w, restart, true)
+		})
 	})
 }
 

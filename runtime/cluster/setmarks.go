@@ -101,7 +101,7 @@ func (k setMarks) signed(ref effect.Ref, live map[string]any) bool {
 // One mark that is left beside the signature is enough, unless another set claims the object.
 func (k setMarks) made(live map[string]any) bool {
 	a, signed := apply.FieldsOf(live, k.manager, ""), k.signed(effect.RefOf(live), live)
-	if apply.Plain(live, k.manager) { // nobody knows who has written the marks
+	if apply.PlainOf(live, k.manager) { // nobody knows who has written the marks
 		return signed && textOf(live, "labels", SetLabel) == k.id && textOf(live, "annotations", setAnnotation) == k.of(live)
 	}
 	if a == nil || !signed && !k.seal.TakesUnsigned() {

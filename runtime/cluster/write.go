@@ -102,6 +102,8 @@ type pending struct {
 	whole bool
 	// plain says that the API server takes no version with an object that it makes.
 	plain bool
+	// fresh says that the object was marked as one that is made now.
+	fresh bool
 	// sent is the body of the last request.
 	sent any
 }
@@ -129,6 +131,9 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 		obj, err := p.send(ctx)
 		switch {
 		case err == nil:
+			if p.fresh && obj != nil {
+				p.client.seal.Made(obj)
+			}
 			return obj, nil
 		case w.IgnoreMissing && apierrors.IsNotFound(err) && !missingResource(err):
 			return nil, nil
@@ -273,6 +278,7 @@ func (p *pending) wanted() map[string]any {
 	w := p.write
 	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
 		(p.live == nil || p.client.seal.MadeBy(w.Ref, p.live, w.Guard.MarkFor))
+	p.fresh = p.live == nil && (mark || p.sign != nil)
 	if p.owner == nil && !mark && p.sign == nil {
 		return w.Object
 	}

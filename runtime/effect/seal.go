@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,6 +31,11 @@ var Signatures = []string{ChildSignature, MadeBySignature, SetSignature}
 type Seal struct {
 	now func() time.Time
 	key atomic.Pointer[sealKey]
+
+	mu sync.Mutex
+	// made are the uids of objects that were made lately, by their signatures, and earlier those of before.
+	made, earlier map[string]string
+	since         time.Time // when the first one of made came
 }
 
 type sealKey struct {
@@ -92,9 +98,9 @@ func (s *Seal) Signs(signature string, ref Ref, live map[string]any, claim ...st
 		return true
 	}
 	meta, _ := live["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
 	at, sum, is := strings.Cut(signature, ".")
 	if at == "" {
-		uid, _ := meta["uid"].(string)
 		return is && uid != "" && s.is(sum, ref, append([]string{"uid", uid}, claim...))
 	}
 	seconds, err := strconv.ParseInt(at, 36, 64)
@@ -102,7 +108,41 @@ func (s *Seal) Signs(signature string, ref Ref, live map[string]any, claim ...st
 		return false
 	}
 	created, known := createdAt(meta)
-	return !known || created.Sub(time.Unix(seconds, 0)).Abs() <= apart
+	return (!known || created.Sub(time.Unix(seconds, 0)).Abs() <= apart) && s.isMade(signature, uid)
+}
+
+// mostMade bounds the uids that are remembered, twice.
+const mostMade = 20000
+
+// Made takes in an object as it was made with signatures that say no uid: as long as these hold by a time, they hold
+// for this object alone. A process that did not make it does not know.
+func (s *Seal) Made(live map[string]any) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range Signatures {
+		signature, _, _ := strings.Cut(At[string](live, "metadata", "annotations", key), " ")
+		if signature == "" || signature[0] == '.' {
+			continue
+		}
+		if now := s.now(); s.made == nil || now.Sub(s.since) > 2*apart || len(s.made) >= mostMade {
+			s.made, s.earlier, s.since = map[string]string{}, s.made, now
+		}
+		s.made[signature] = At[string](live, "metadata", "uid")
+	}
+}
+
+// isMade says whether an object may be the one that was made with a signature.
+func (s *Seal) isMade(signature, uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made, known := s.made[signature]
+	if !known {
+		made, known = s.earlier[signature]
+	}
+	return !known || made == uid
 }
 
 // SignName signs a claim about whatever has the name: one that a backup brings back, too.
