@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -182,7 +183,7 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 	before, _ := m.crds.of(whose, name)
 	by := m.definedBy(live, moduleOf(whose))
 	if live.DeletionTimestamp != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition %s is being deleted; it is applied again once it is gone", name)
+		return nil, &lane.Awaits{Err: errors.New(deletedDefinition(name) + "; it is applied again once it is gone"), For: lane.AwaitsEnd}
 	}
 	if to := m.staying(c, by); to != "" {
 		m.crds.set(whose, name, knownCRD{sum: c.Sum, left: c, leftTo: to})
@@ -208,6 +209,10 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 		}
 	}
 	return &dueCRD{c, live, by}, nil
+}
+
+func deletedDefinition(name string) string {
+	return "CustomResourceDefinition " + name + " is being deleted"
 }
 
 func crdResource() schema.GroupVersionResource {

@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/apply"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // EnsureNamespace makes the namespace of a first install. It is never deleted.
@@ -26,7 +28,7 @@ func (m *Manager) EnsureNamespace(ctx context.Context, name string) error {
 	}
 	found, err := m.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if err == nil && found.DeletionTimestamp != nil {
-		return fmt.Errorf("%s; the release is made anew once that has ended", deletedNamespace(name))
+		return &lane.Awaits{Err: errors.New(deletedNamespace(name) + "; the release is made anew once that has ended"), For: lane.AwaitsEnd}
 	}
 	if err == nil || apierrors.IsForbidden(err) {
 		return nil

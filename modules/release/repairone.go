@@ -82,8 +82,12 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 			return out
 		}
 		live, err = r.writer(s).Create(r.ctx, client, s.obj)
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		switch {
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			out.waits = deletedNamespace(s.key.Namespace)
+			return out
+		case err != nil && strings.Contains(err.Error(), definitionTerminating):
+			out.waits = deletedDefinition(s.mapping.Resource.GroupResource().String())
 			return out
 		}
 		// Somebody was faster, or has taken off the label. A quota, or a port that is taken, may be said before that.
@@ -117,6 +121,9 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 	out.seen = &seen
 	return out
 }
+
+// definitionTerminating are the words of the API server, which has no reason for it, where an object cannot be made.
+const definitionTerminating = "create not allowed while custom resource definition is terminating"
 
 // isUnserved says that what a write was answered means that there is no such kind. Other things
 // are not found, too: the namespace, or the role of a binding.

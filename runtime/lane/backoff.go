@@ -34,9 +34,14 @@ func (b Backoff) After(err error, failures int, jitter float64) time.Duration {
 		b.Min = min(b.Min, lostRetry)
 	} else if _, passing := errors.AsType[*Passing](err); passing {
 		b.Max = min(b.Max, max(b.Min, passingMax))
+	} else if AwaitedBy(err) == AwaitsEnd {
+		b.Max = min(b.Max, max(b.Min, Ending.Max))
 	}
 	return b.Delay(failures, jitter)
 }
+
+// Ending is how often it is looked whether what is being deleted has gone.
+var Ending = Backoff{Min: time.Second, Max: 5 * time.Second, Factor: 2}
 
 // passingMax bounds the waits after a [Passing] error.
 const passingMax = 15 * time.Second
@@ -76,12 +81,13 @@ type Awaits struct {
 // Awaited is what work awaits; "": nothing.
 type Awaited string
 
-// A newer module tree has made a release that this process leaves alone, the cluster does not serve a kind yet, or only
-// other inputs can help.
+// A newer module tree has made a release that this process leaves alone, the cluster does not serve a kind yet, only
+// other inputs can help, or what is being deleted has to go first.
 const (
 	AwaitsTree   Awaited = "tree"
 	AwaitsKind   Awaited = "kind"
 	AwaitsChange Awaited = "change"
+	AwaitsEnd    Awaited = "end"
 )
 
 // AwaitedBy is what the work awaits that has ended with err.

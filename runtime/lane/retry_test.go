@@ -53,6 +53,18 @@ func TestRetryOfAPassingError(t *testing.T) {
 	}
 }
 
+// Work that waits for the end of a deletion looks every few seconds, however long that takes.
+func TestRetryOfWhatAwaitsAnEnd(t *testing.T) {
+	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+	r := Retry{}
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, Ending.Max, Ending.Max} {
+		r.Failed(now, fmt.Errorf("crds: %w", &Awaits{Err: errors.New("it is being deleted"), For: AwaitsEnd}), backoff, 0)
+		if !r.At.Equal(now.Add(want)) {
+			t.Errorf("after %d tries the next one is %s later, want %s", r.Attempt, r.At.Sub(now), want)
+		}
+	}
+}
+
 func TestTask(t *testing.T) {
 	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
 	jitter := func() float64 { return 0 }

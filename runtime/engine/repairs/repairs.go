@@ -13,9 +13,6 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// waiting spaces out the tries of a repair that waits for something to end.
-var waiting = lane.Backoff{Min: time.Second, Max: 10 * time.Second, Factor: 2}
-
 // Object is one that is not as it was left.
 type Object struct {
 	effect.Ref
@@ -163,10 +160,13 @@ func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contes
 	again := func(t *lane.Task, failed bool) {
 		switch {
 		case failed:
+			if t.Err == "" { // it has waited, and not failed
+				t.Attempt = 0
+			}
 			t.Failed(now, o.Err, r.backoff, jitter())
 		case o.Waits != "":
 			t.Attempt++
-			t.Err, t.At = "", now.Add(waiting.Delay(t.Attempt, jitter()))
+			t.Err, t.At = "", now.Add(lane.Ending.Delay(t.Attempt, jitter()))
 		default:
 			*t = lane.Task{}
 		}

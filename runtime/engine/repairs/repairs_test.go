@@ -132,10 +132,14 @@ func TestARepairWaits(t *testing.T) {
 	for range 10 {
 		r.wantDue(t, now, web)
 		r.Ended(Outcome{Waits: "namespace shop is being deleted", Changes: []Change{{Ref: web}}}, now, still)
-		if r.Err() != "namespace shop is being deleted" || r.Next().Sub(now) > 10*time.Second {
+		if r.Err() != "namespace shop is being deleted" || r.Next().Sub(now) > 5*time.Second {
 			t.Fatalf("err %q, next in %v", r.Err(), r.Next().Sub(now))
 		}
 		now = r.Next()
+	}
+	r.wantDue(t, now, web)
+	if r.Ended(Outcome{Err: errors.New("no")}, now, still); r.Next().Sub(now) > time.Second {
+		t.Errorf("a first failure after the wait is tried again in %v", r.Next().Sub(now))
 	}
 	if _, is := r.Contested(web, now); is {
 		t.Error("it is contested")
