@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,18 @@ func TestDriftOverWritesReal(t *testing.T) {
 func TestDriftLeftReal(t *testing.T) {
 	w, _ := newRealDrift(t)
 	testDriftLeft(t, w)
+}
+
+func TestOthersWriteMeanwhileReal(t *testing.T) {
+	t.Parallel()
+	w, f := newRealDrift(t)
+	m := &meeting{}
+	f.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		m.next = next
+		return m
+	})
+	w.Manager = f.manager()
+	testMeanwhile(t, w, m)
 }
 
 func TestRepairOfADeletedKindReal(t *testing.T) {

@@ -102,11 +102,10 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		out.waits = s.String() + " is being deleted"
 		return out
 	case err == nil:
-		was := live
 		if by := r.t.Ref.holderOf(live); by != "" {
 			err = fmt.Errorf("it belongs to %s now: delete or rename one of the two", by)
-		} else if live, out.written, err = r.restore(client, s, live, paths, &out); out.written {
-			out.edits = owned.Edits(was, live, FieldManager)
+		} else {
+			live, err = r.restore(client, s, live, paths, &out)
 		}
 	}
 	if err != nil && s.moved {
@@ -147,18 +146,20 @@ func (r *repair) writer(s stored) apply.Writer {
 	return w
 }
 
-// restore gives an object that is there its values, and says whether they were others. It
-// returns the object as it is then.
-func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path, out *outcomeOf) (
-	now *unstructured.Unstructured, written bool, err error) {
+// restore gives an object that is there its values, and says whether they were others, and whose. It returns the object
+// as it is then.
+func (r *repair) restore(
+	client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path, out *outcomeOf,
+) (now *unstructured.Unstructured, err error) {
 	if r.t.Report && live.GetLabels()[effect.ReleasedByLabel] != r.m.o.Instance {
 		if live, err = r.relabel(client, s); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
-	now, left, err := change{s: s, was: s.obj, live: live, ignore: paths, ran: r.ran}.apply(r.ctx, r.writer(s), client)
+	c := change{ref: r.t.Ref, s: s, was: s.obj, live: live, ignore: paths, ran: r.ran}
+	now, left, err := c.apply(r.ctx, r.writer(s), client)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for _, e := range left {
 		if s.ignored(r.t.Ignore, e.Path) {
@@ -168,7 +169,10 @@ func (r *repair) restore(client dynamic.ResourceInterface, s stored, live *unstr
 			out.left = append(out.left, e)
 		}
 	}
-	return now, !sameValues(live, now), nil
+	if out.written = !sameValues(c.live, now); out.written {
+		out.edits = owned.Edits(c.live, now, FieldManager)
+	}
+	return now, nil
 }
 
 // relabel writes the label by which an object is watched.

@@ -202,9 +202,9 @@ func (l *life) write(p revisionPlan, found []placed) error {
 		case all:
 			now[i], err = l.name(to, s.obj, live)
 		default:
-			c := change{s: s, was: had[s.key.AnyVersion()], live: live, ignore: paths, tried: tried}
+			c := change{ref: l.ref, s: s, was: had[s.key.AnyVersion()], live: live, ignore: paths, tried: tried}
 			if now[i], _, err = c.apply(l.ctx, l.m.writer(l.warn), to); err == nil {
-				l.undid(s, c.was, live, now[i])
+				l.undid(s, c.was, c.live, now[i])
 			}
 		}
 		if err != nil {
@@ -280,7 +280,9 @@ func (l *life) standing(p revisionPlan) map[Key]Object {
 
 // change is what is wanted of an object that is there.
 type change struct {
-	s    stored
+	ref Ref
+	s   stored
+	// live is the object as it was seen last.
 	live *unstructured.Unstructured
 	// was is what was wanted of it before, nil for nothing. It is the object of s itself where that shall be again.
 	was *unstructured.Unstructured
@@ -291,9 +293,32 @@ type change struct {
 	tried func() (tries, error)
 }
 
+// mostMeetings is how often a change is decided anew because others have written the object meanwhile. A controller
+// may write the status all the time.
+const mostMeetings = 3
+
 // apply writes the object, leaves to others what is theirs, and says which fields are left to other writers of the
-// release.
-func (c change) apply(ctx context.Context, w apply.Writer, to dynamic.ResourceInterface) (now *unstructured.Unstructured, left []owned.Edit, err error) {
+// release. What others write between the look and the write counts, too.
+func (c *change) apply(ctx context.Context, w apply.Writer, to dynamic.ResourceInterface) (now *unstructured.Unstructured, left []owned.Edit, err error) {
+	for met := 0; ; met++ {
+		w.AsSeen = met < mostMeetings
+		now, left, err = c.write(ctx, w, to)
+		if !w.AsSeen || !apierrors.IsConflict(err) {
+			return now, left, err
+		}
+		live, lost := to.Get(ctx, c.s.key.Name, metav1.GetOptions{})
+		if lost != nil || live.GetUID() != c.live.GetUID() {
+			return nil, nil, err
+		}
+		if by := c.ref.holderOf(live); by != "" && by != c.ref.holderOf(c.live) {
+			return nil, nil, foreign(c.s.key, by)
+		}
+		c.live = live
+	}
+}
+
+// write is one try of apply.
+func (c *change) write(ctx context.Context, w apply.Writer, to dynamic.ResourceInterface) (now *unstructured.Unstructured, left []owned.Edit, err error) {
 	live, was := c.live, &unstructured.Unstructured{Object: map[string]any{}}
 	if c.was != nil {
 		was = c.was

@@ -40,6 +40,8 @@ type Writer struct {
 	Copied func(e metav1.ManagedFieldsEntry) bool
 	// Strict refuses an object with fields that its kind does not have.
 	Strict bool
+	// AsSeen writes to objects only as they were seen: one that others have changed since is the error Conflict.
+	AsSeen bool
 	// DryRun has the API server answer and keep nothing.
 	DryRun bool
 	// Warn takes warnings as the API server words them; nil: nobody does.
@@ -87,6 +89,9 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 		return nil, err
 	}
 	want.SetUID(live.GetUID()) // no other object that has taken its name since
+	if w.AsSeen {
+		want.SetResourceVersion(live.GetResourceVersion())
+	}
 	now, err := w.apply(ctx, to, want)
 	switch {
 	case w.Strict:
@@ -100,6 +105,7 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 		} else if w.DryRun {
 			return whole, nil
 		}
+		want.SetResourceVersion("")
 		return w.apply(ctx, to, want)
 	}
 	return now, err
@@ -197,8 +203,8 @@ func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *u
 	return w.patch(ctx, to, live, types.JSONPatchType, w.claims)
 }
 
-// patch writes to an object as it was seen; one that others have changed meanwhile is read again. body gives the patch;
-// nil: there is nothing to write.
+// patch writes to an object as it was seen; one that others have changed meanwhile is read again, unless AsSeen. body
+// gives the patch; nil: there is nothing to write.
 func (w Writer) patch(
 	ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured, form types.PatchType,
 	body func(live *unstructured.Unstructured) ([]byte, error),
@@ -210,7 +216,7 @@ func (w Writer) patch(
 			return live, err
 		}
 		now, err := to.Patch(ctx, live.GetName(), form, data, options)
-		if err == nil || !apierrors.IsConflict(err) || try == mostTries {
+		if err == nil || !apierrors.IsConflict(err) || w.AsSeen || try == mostTries {
 			return now, err
 		}
 		uid := live.GetUID()
