@@ -70,6 +70,7 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 	gadgets := schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "gadgets"}
 	secrets, accounts := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	var objects Objects
+	var undone map[Key][]owned.Edit
 	release := func(action string, values map[string]any) {
 		t.Helper()
 		target.Values = values
@@ -77,7 +78,7 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 		if err != nil || res.Action != action || res.Objects.Digest == "" {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		objects = res.Objects
+		objects, undone = res.Objects, res.Undone
 	}
 	// is looks at what upgrades leave, and at what they do not.
 	is := func(what, color string, want string) {
@@ -181,19 +182,44 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 	repair()
 	is("ignored no more", "white", "2 web:1 ours 1 d2hpdGU= white")
 
-	// Replicas of an autoscaler, until the chart says another number.
-	scale := func(n int) {
-		(&others{w, deployments}).patch("kube-controller-manager", types.MergePatchType, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n), "scale")
+	// Replicas of an autoscaler, until the chart says another number. What stays with it is not told, and what is taken
+	// back is: so are those of somebody who is none, each time.
+	scale := func(n int, by string) {
+		(&others{w, deployments}).patch(by, types.MergePatchType, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n), "scale")
 	}
-	scale(4)
+	told := func(what string, by ...string) {
+		t.Helper()
+		var got []string
+		for _, edits := range undone {
+			for _, e := range edits {
+				got = append(got, e.Path.String()+" of "+e.By)
+			}
+		}
+		if len(by) == 0 && len(got) > 0 || len(by) > 0 && (len(got) != 1 || got[0] != "spec.replicas of "+by[0]) {
+			t.Errorf("%s: told of %q, want %q", what, got, by)
+		}
+	}
+	scale(4, "kube-controller-manager")
 	release(ActionUpgraded, map[string]any{"color": "black"})
 	is("autoscaled", "black", "4 web:1 ours 1 YmxhY2s= black")
+	told("autoscaled")
 	calm("autoscaled")
+	release(ActionUpgraded, map[string]any{"color": "grey"})
+	is("autoscaled still", "grey", "4 web:1 ours 1 Z3JleQ== grey")
+	told("autoscaled still")
 	release(ActionUpgraded, map[string]any{"color": "black", "replicas": 3})
 	is("another number", "black", "3 web:1 ours 1 YmxhY2s= black")
-	scale(6)
+	told("another number", "kube-controller-manager")
+	for _, color := range []string{"grey", "black"} {
+		scale(9, "autoscaler")
+		release(ActionUpgraded, map[string]any{"color": color, "replicas": 3})
+		told("somebody else scales it", "autoscaler")
+	}
+	is("somebody else", "black", "3 web:1 ours 1 YmxhY2s= black")
+	scale(6, "kube-controller-manager")
 	release(ActionUpgraded, map[string]any{"color": "black", "bare": true})
 	is("no number", "black", "6 web:1  1 YmxhY2s= black")
+	told("no number")
 	release(ActionUpgraded, map[string]any{"color": "black", "replicas": 1})
 	is("a number at last", "black", "1 web:1 ours 1 YmxhY2s= black")
 }
