@@ -204,7 +204,9 @@ func TestCopiesInThePlaceOfWhatWasMade(t *testing.T) {
 			}
 		}
 	}
-	plainWorlds(t, func(t *testing.T, w *farWorld, restart func()) { test(t, w, restart, strings.HasSuffix(t.Name(), "/managers")) })
+	plainWorlds(t, func(t *testing.T, w *farWorld, restart func()) {
+		test(t, w, restart, strings.HasSuffix(t.Name(), "/managers"))
+	})
 	t.Run("with server-side apply", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFarWorld(t)
