@@ -71,6 +71,19 @@ func TestKindsWithoutApplyReal(t *testing.T) {
 		t.Error("a member stays that is listed no more")
 	}
 
+	w.client.UseSeal(newSeal())
+	for _, obj := range []map[string]any{gear(1), configMap(w.ns, "x")} {
+		ref := effect.RefOf(obj)
+		set(obj)
+		copied := copyOf(w.get(ref))
+		w.write(effect.Write{Kind: effect.WriteDelete, Ref: ref})
+		w.write(effect.Write{Kind: effect.WriteCreate, Ref: ref, Object: copied}) // under the hook's own name
+		if set(); w.get(ref) == nil {
+			t.Errorf("a copy of %s goes that somebody has put in the place of a member", ref)
+		}
+		w.write(effect.Write{Kind: effect.WriteDelete, Ref: ref})
+	}
+
 	child := func(count int64) (same bool) {
 		t.Helper()
 		obj := childOf("u1", "x", fmt.Sprint(count))
