@@ -182,8 +182,8 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 	repair()
 	is("ignored no more", "white", "2 web:1 ours 1 d2hpdGU= white")
 
-	// Replicas of an autoscaler, until the chart says another number. What stays with it is not told, and what is taken
-	// back is: so are those of somebody who is none, each time.
+	// Replicas of an autoscaler, until the chart says another number. They are not told while they stay with it, and told
+	// as they are taken back: so are those of somebody who is none, each time.
 	scale := func(n int, by string) {
 		(&others{w, deployments}).patch(by, types.MergePatchType, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n), "scale")
 	}

@@ -298,7 +298,7 @@ type change struct {
 const mostMeetings = 3
 
 // apply writes the object, leaves to others what is theirs, and says which fields are left to other writers of the
-// release. What others write between the look and the write counts, too.
+// release. A change that others make between the look and the write counts, too.
 func (c *change) apply(ctx context.Context, w apply.Writer, to dynamic.ResourceInterface) (now *unstructured.Unstructured, left []owned.Edit, err error) {
 	for met := 0; ; met++ {
 		w.AsSeen = met < mostMeetings
