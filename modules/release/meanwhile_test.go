@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,18 +14,23 @@ import (
 	"github.com/starling-operator/starling/modules/release/owned"
 )
 
-// meeting has others write an object just before an apply of it arrives.
+// meeting has others write an object just before an apply of it arrives, as often as the encounter says.
 type meeting struct {
-	next   http.RoundTripper
+	next http.RoundTripper
+	with atomic.Pointer[encounter]
+}
+
+type encounter struct {
 	object string
+	most   int64
 	others func()
-	met    int
+	met    atomic.Int64 // applies of the object
 }
 
 func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if m.others != nil && r.Header.Get("Content-Type") == string(types.ApplyPatchType) && strings.HasSuffix(r.URL.Path, m.object) {
-		m.met++
-		m.others()
+	e := m.with.Load()
+	if e != nil && r.Header.Get("Content-Type") == string(types.ApplyPatchType) && strings.HasSuffix(r.URL.Path, e.object) && e.met.Add(1) <= e.most {
+		e.others()
 	}
 	return m.next.RoundTrip(r)
 }
@@ -42,14 +48,10 @@ func testMeanwhile(t *testing.T, w *driftWorld, m *meeting) {
 		}
 		return res
 	}
-	meets := func(object string, most int, others func()) {
-		m.object, m.met = object, 0
-		m.others = func() {
-			if m.met <= most {
-				others()
-			}
-		}
+	meets := func(object string, most int64, others func()) {
+		m.with.Store(&encounter{object: object, most: most, others: others})
 	}
+	met := func() int64 { return m.with.Load().met.Load() }
 	wantTold := func(what string, got map[Key][]owned.Edit, kind, field, by string) {
 		t.Helper()
 		for key, edits := range got {
@@ -74,8 +76,8 @@ func testMeanwhile(t *testing.T, w *driftWorld, m *meeting) {
 	meets("/configmaps/web", 1, edit)
 	res := upgrade(map[string]any{"color": "green"})
 	wantTold("an upgrade", res.Undone, "ConfigMap", `metadata.annotations["a.io/x"]`, "somebody")
-	if annotation() != "ours" || m.met != 2 {
-		t.Errorf("an upgrade that somebody meets leaves %q, after %d tries", annotation(), m.met)
+	if annotation() != "ours" || met() != 2 {
+		t.Errorf("an upgrade that somebody meets leaves %q, after %d tries", annotation(), met())
 	}
 
 	meets("/deployments/web", 1, func() {
@@ -95,10 +97,10 @@ func testMeanwhile(t *testing.T, w *driftWorld, m *meeting) {
 		}
 	})
 	upgrade(map[string]any{"color": "white"})
-	if m.met != mostMeetings+1 {
-		t.Errorf("beside a controller that writes the status all the time it took %d tries", m.met)
+	if met() != mostMeetings+1 {
+		t.Errorf("beside a controller that writes the status all the time it took %d tries", met())
 	}
-	m.others = nil
+	m.with.Store(nil)
 	if color, _, _ := unstructured.NestedString((&others{w, deployments}).get().Object, "spec", "template", "metadata", "annotations", "color"); color != "white" {
 		t.Errorf("it is %s then", color)
 	}
