@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/big"
 	"strings"
+	"sync"
 )
 
 // New keys. The library makes them of random bytes that it takes from the system, whatever
@@ -104,11 +105,23 @@ func (r *Run) newRSA(bits int) (crypto.Signer, error) {
 	return nil, errors.New("the random bytes make no key")
 }
 
+// smallPrimes is the product of the primes below 4096. Most numbers share a factor with it, which is found in a
+// fraction of the time that another test takes.
+var smallPrimes = sync.OnceValue(func() *big.Int {
+	product := big.NewInt(1)
+	for n := range int64(4096) {
+		if p := big.NewInt(n); p.ProbablyPrime(0) {
+			product.Mul(product, p)
+		}
+	}
+	return product
+})
+
 // prime takes numbers of a stream until one is a prime p, with its two upper bits set, of
 // which p-1 has no factor in common with the exponent.
 func prime(stream io.Reader, bits int) (*big.Int, error) {
 	b, p, rest := make([]byte, bits/8), new(big.Int), new(big.Int)
-	e := big.NewInt(rsaExponent)
+	e, one := big.NewInt(rsaExponent), big.NewInt(1)
 	for range maxPrimeTries {
 		if _, err := io.ReadFull(stream, b); err != nil {
 			return nil, err
@@ -116,7 +129,10 @@ func prime(stream io.Reader, bits int) (*big.Int, error) {
 		b[0] |= 0xc0
 		b[len(b)-1] |= 1
 		p.SetBytes(b)
-		if rest.Mod(rest.Sub(p, big.NewInt(1)), e).Sign() != 0 && p.ProbablyPrime(20) {
+		if rest.GCD(nil, nil, p, smallPrimes()).Cmp(one) != 0 {
+			continue
+		}
+		if rest.Mod(rest.Sub(p, one), e).Sign() != 0 && p.ProbablyPrime(20) {
 			return p, nil
 		}
 	}

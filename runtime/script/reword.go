@@ -2,6 +2,7 @@ package script
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +24,35 @@ type rewording struct {
 	msg, hint string
 }
 
+// findable is a rewording with a text that each of its messages holds: to look for that takes less time than to match.
+type findable struct {
+	rewording
+	part string
+}
+
 // rewordings is the table; the first that matches counts.
-var rewordings = sync.OnceValue(func() []rewording {
-	return slices.Concat(grammarRewordings(), valueRewordings())
+var rewordings = sync.OnceValue(func() (all []findable) {
+	for _, r := range slices.Concat(grammarRewordings(), valueRewordings()) {
+		all = append(all, findable{r, partOf(r.match.String())})
+	}
+	return all
 })
+
+// partOf is the longest plain text that all matches of a pattern hold.
+func partOf(pattern string) (longest string) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	for _, e := range append(tree.Sub, tree) {
+		text := string(e.Rune)
+		inAll := e == tree || tree.Op == syntax.OpConcat
+		if inAll && e.Op == syntax.OpLiteral && e.Flags&syntax.FoldCase == 0 && len(text) > len(longest) {
+			longest = text
+		}
+	}
+	return longest
+}
 
 // reword changes the message of e where the table has better words. A hint that
 // is there stays.
@@ -35,6 +61,9 @@ func reword(e *Error) {
 		return
 	}
 	for _, r := range rewordings() {
+		if !strings.Contains(e.Msg, r.part) {
+			continue
+		}
 		groups := r.match.FindStringSubmatchIndex(e.Msg)
 		if groups == nil {
 			continue

@@ -57,3 +57,23 @@ func TestHintsAreSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// The text that is looked for before a pattern is one that all of its matches hold.
+func TestPartsOfPatterns(t *testing.T) {
+	for pattern, want := range map[string]string{
+		`^got load, want `:                    "got load, want ",
+		`cannot .* frozen (hash table|list)$`: " frozen ",
+		`^can't assign to \.(\w+) field$`:     "can't assign to .",
+		`a one|a two`:                         "a ",
+		`one|two`:                             "",
+		`(?i)some text`:                       "",
+		`(a text)?`:                           "",
+	} {
+		if got := partOf(pattern); got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+	if n := len(rewordings()); n < 200 {
+		t.Errorf("there are %d patterns", n)
+	}
+}

@@ -25,10 +25,6 @@ type Builtins struct {
 	sorted     []Kind // in the order of [Store.Kinds]
 	byResource map[schema.GroupVersionResource]*kind
 	byKind     map[schema.GroupVersionKind]*kind
-	scheme     *runtime.Scheme
-	converter  func() managedfields.TypeConverter
-	aggregator func() managedfields.TypeConverter // of APIServices
-	crdTypes   func() *crdTypes
 
 	// Kinds that were made of CRDs, by their content: reading schemas and compiling
 	// their rules takes milliseconds, and a hundred tests begin with the same ones.
@@ -36,22 +32,33 @@ type Builtins struct {
 	custom map[[sha256.Size]byte]*kind
 }
 
+// The types of built-in kinds are made once in a process, when somebody needs them.
+var (
+	builtinScheme   = sync.OnceValue(newBuiltinScheme)
+	builtinTypes    = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(builtinScheme()) })
+	aggregatorTypes = sync.OnceValue(func() managedfields.TypeConverter {
+		return aggregatorconfigurations.NewTypeConverter(builtinScheme()) // of APIServices
+	})
+	definitionTypes = sync.OnceValue(newCRDTypes)
+)
+
+func newBuiltinScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // the tables of two libraries contradict each other
+		}
+	}
+	return scheme
+}
+
 // NewBuiltins reads the table of built-in kinds.
 func NewBuiltins() *Builtins {
 	b := &Builtins{
 		byResource: map[schema.GroupVersionResource]*kind{},
 		byKind:     map[schema.GroupVersionKind]*kind{},
-		scheme:     runtime.NewScheme(),
 		custom:     map[[sha256.Size]byte]*kind{},
 	}
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
-		if err := add(b.scheme); err != nil {
-			panic(err) // the tables of two libraries contradict each other
-		}
-	}
-	b.converter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(b.scheme) })
-	b.aggregator = sync.OnceValue(func() managedfields.TypeConverter { return aggregatorconfigurations.NewTypeConverter(b.scheme) })
-	b.crdTypes = sync.OnceValue(newCRDTypes)
 	for line := range strings.SplitSeq(strings.TrimSpace(builtinTable), "\n") {
 		b.add(strings.Fields(line))
 	}
@@ -92,14 +99,14 @@ func (b *Builtins) add(f []string) {
 	case has("l"):
 		k.verbs = []string{"get", "list"}
 	}
-	converter := b.converter
+	converter := builtinTypes
 	switch k.Group {
 	case apiextensionsv1.GroupName:
-		converter = func() managedfields.TypeConverter { return b.crdTypes().converter }
+		converter = func() managedfields.TypeConverter { return definitionTypes().converter }
 	case apiregistrationv1.GroupName:
-		converter = b.aggregator
+		converter = aggregatorTypes
 	}
-	k.typed = &typedKind{gvk: k.GVK(), scheme: b.scheme}
+	k.typed = &typedKind{gvk: k.GVK(), scheme: builtinScheme()}
 	k.types = converter
 	b.kinds = append(b.kinds, k)
 	b.byResource[k.GVR()] = k
@@ -109,6 +116,6 @@ func (b *Builtins) add(f []string) {
 // Warm reads now what is otherwise read at the first write: about a tenth of a
 // second, worth doing beside something else.
 func (b *Builtins) Warm() {
-	b.converter()
-	b.crdTypes()
+	builtinTypes()
+	definitionTypes()
 }

@@ -152,7 +152,7 @@ func newVersion(b *Builtins, crd *apiextensionsv1.CustomResourceDefinition, v *a
 			k.crd.storage = each.Name
 		}
 	}
-	k.types = b.crdConverter(crd)
+	k.types = crdConverter(crd)
 	return k, nil
 }
 

@@ -52,9 +52,9 @@ func newCRDTypes() *crdTypes {
 
 // crdConverter returns the types of a CRD for server-side apply, all versions: the
 // fields that somebody owns are kept in the version he wrote.
-func (b *Builtins) crdConverter(crd *apiextensionsv1.CustomResourceDefinition) func() managedfields.TypeConverter {
+func crdConverter(crd *apiextensionsv1.CustomResourceDefinition) func() managedfields.TypeConverter {
 	return sync.OnceValue(func() managedfields.TypeConverter {
-		models := maps.Clone(b.crdTypes().metadata)
+		models := maps.Clone(definitionTypes().metadata)
 		for _, v := range crd.Spec.Versions {
 			s, _, err := definition.Structural(v.Schema)
 			if err != nil {
