@@ -51,16 +51,15 @@ type processLimits struct {
 	before, addresses uint64
 }
 
-// limitProcess sets limits and begins to watch; most is the processor time of one job, and
-// hard says that the system limits memory, too.
-func limitProcess(most time.Duration, hard bool) *processLimits {
+// limitProcess sets limits and begins to watch; most is the processor time of one job.
+func limitProcess(most time.Duration) *processLimits {
 	debug.SetMaxStack(maxRenderStack)
 	offerToTheKiller()
 	l := &processLimits{time: most}
 	l.memory.Store(maxRenderMemory)
 	l.fill()
 	l.before = takenByGo()
-	if hard {
+	if !raced {
 		l.addresses = addressesOfProcess()
 	}
 	l.allow(0)

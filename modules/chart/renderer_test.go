@@ -27,7 +27,7 @@ const serveCharts = "STARLING_TEST_SERVE_CHARTS"
 
 func TestMain(m *testing.M) {
 	if most, err := time.ParseDuration(os.Getenv(serveCharts)); err == nil {
-		if err := serve(os.Stdin, os.Stdout, limitProcess(most, !raced)); err != nil {
+		if err := serve(os.Stdin, os.Stdout, limitProcess(most)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

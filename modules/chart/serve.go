@@ -16,7 +16,7 @@ import (
 // ServeCharts evaluates charts for a [Renderer] in another process, which it reaches by in and out, until that ends.
 // It puts limits on this whole process and ends it when a chart passes them.
 func ServeCharts(in io.Reader, out io.Writer) error {
-	return serve(in, out, limitProcess(maxRenderTime, true))
+	return serve(in, out, limitProcess(maxRenderTime))
 }
 
 func serve(in io.Reader, out io.Writer, limits *processLimits) error {
