@@ -44,7 +44,7 @@ func (e *Engine) touchMoving() {
 }
 
 // countConfig makes it count once it is kept: else a process that takes over would go by another config than what was
-// made by this one.
+// made by this one. On a standby all counts as kept.
 func (e *Engine) countConfig() {
 	if !e.global.store.Kept(userconfig.IsKey) && !e.global.barred() {
 		return

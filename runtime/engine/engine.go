@@ -288,7 +288,7 @@ func (e *Engine) known() []*module { return e.named(slices.Concat(e.order(), e.a
 // all returns global and every module of the tree, in order.
 func (e *Engine) all() []*module { return e.named(e.agenda.Tree()) }
 
-// order names every module of the tree, in order.
+// order names every module of the tree, in order. Only after [Start].
 func (t *turn) order() []string { return t.agenda.Tree()[1:] }
 
 // gone returns the modules that are not in the tree, sorted.

@@ -15,7 +15,7 @@ import (
 func (e *Engine) facts(m *module) verdicts.Facts {
 	f := verdicts.Facts{
 		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.life != down, There: m.extent(),
-		Paused:  e.paused(m.name) && (m.removed || m.hasChart() || m.pass.Installed()),
+		Paused:  e.paused(m.name) && !m.pass.Uninstalling() && (m.removed || m.hasChart() || m.pass.Installed()),
 		Switch:  e.resolveSwitch(m),
 		Enabled: m.answer(),
 		// One that runs, was on or off before, or is asked goes by the config that is in force.
@@ -166,8 +166,7 @@ func (t *turn) paused(name string) bool {
 	return t.opts.PauseAll || slices.Contains(t.opts.Paused, name) || t.config.Paused(name)
 }
 
-// followGlobal notes how far the global hooks have come where another process runs them: what they have set is kept,
-// and no run is waited for.
+// followGlobal notes what modules go by of global hooks for whose runs nobody waits: that they are broken, or nothing.
 func (t *turn) followGlobal(global *module) {
 	t.globals = verdicts.Global{Stays: t.globals.Stays}
 	if global.broken != "" {

@@ -133,7 +133,7 @@ func (t *turn) startHook(h *hook, incarnation uint64) {
 	t.wakeHook(h)
 }
 
-// wakeHook starts the timers of a hook, whose watches have begun, and queues its startup event.
+// wakeHook has the finalizer of a hook kept, starts its timers and queues its startup event. Its watches have begun.
 func (t *turn) wakeHook(h *hook) {
 	t.willHold(h)
 	for _, s := range h.schedules {

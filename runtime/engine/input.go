@@ -308,7 +308,8 @@ func (Committed) input()    {}
 func (Drift) input()        {}
 func (Sent) input()         {}
 
-// answer is an input that ends an action, or a part of it.
+// answer is an input with the number of an action that waits. That of [RunDone] and [Committed] is the number of the
+// run, which waits on until all of it is kept.
 type answer interface{ op() uint64 }
 
 func (in RunDone) op() uint64   { return in.Run }

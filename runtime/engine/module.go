@@ -38,7 +38,8 @@ type module struct {
 	// queues are the module's line of work and those that hooks asked for with
 	// queue=, by name; the module's own is "".
 	queues map[string]*lane.Lane[builtins.Event]
-	// asked are its actions that wait for their answers, by number. Of a run another hook may be in the place by now.
+	// asked are its actions that wait for their answers, by number. The hook of a run among them may be gone, or another
+	// one in its place.
 	asked map[uint64]*asked
 
 	values *layers.Module

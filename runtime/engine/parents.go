@@ -74,11 +74,9 @@ func (h *hook) lookedAt(key string) (out []string) {
 // Actions returns what a controller has decided about a parent when it looked last; false: there is no such
 // parent.
 func (e *Engine) Actions(hook, key string) ([]reconcile.Action, bool) {
-	for _, m := range e.everyone() {
-		if h := m.byKey[hook]; h != nil {
-			if s := h.subjects.At(key); s != nil {
-				return s.Outcome().Actions, true
-			}
+	if m := e.moduleOf(hook); m != nil && m.byKey[hook] != nil {
+		if s := m.byKey[hook].subjects.At(key); s != nil {
+			return s.Outcome().Actions, true
 		}
 	}
 	return nil, false

@@ -401,6 +401,30 @@ func TestAModuleThatIsGoneIsPausedByItsObject(t *testing.T) {
 	if !slices.Equal(w.gone, []string{"shop"}) {
 		t.Errorf("gone %v", w.gone)
 	}
+	w.in(Reconcile{Module: "shop"})
+	if w.e.modules["shop"] != nil {
+		t.Error("it is not forgotten")
+	}
+}
+
+// A pause that comes once nothing of a module is there holds up nothing, and says nothing.
+func TestAPauseOfAModuleThatHasGoneIsNone(t *testing.T) {
+	web, shop := webAndShop()
+	w := newWorld(t, web, shop)
+	w.start()
+	w.told = func(a Action) {
+		if _, is := a.(Uninstall); is {
+			w.in(Config{State: ConfigPresent, ObjectsState: ConfigPresent, Objects: map[string]ConfigObject{"web": {}, "shop": {Paused: true}}})
+			if _, reason := w.e.moduleState(w.e.modules["shop"]); strings.Contains(reason, "paused") {
+				t.Errorf("it says %s while it is uninstalled", reason)
+			}
+		}
+	}
+	w.reload(web)
+	w.advance(time.Hour)
+	if !slices.Equal(w.gone, []string{"shop"}) || w.e.modules["shop"] != nil {
+		t.Errorf("gone %v, there is %v", w.gone, w.e.modules["shop"])
+	}
 }
 
 // A release that cannot be taken away is in the status, with the reason.

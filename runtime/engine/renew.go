@@ -272,7 +272,7 @@ func sees(a, b *builtins.WatchBinding) bool {
 }
 
 // begun starts what a change brings, then ends what it takes: watches that both have in
-// common go on without being listed again.
+// common go on without being listed again. On a standby nothing but watches begins and ends.
 func (e *Engine) begun(c *change) {
 	m := c.module
 	if m.life != down {

@@ -49,8 +49,8 @@ func (e *Engine) number(in Start) {
 	}
 }
 
-// standby takes in what a standby goes by. Changes that watches see are for runs; which objects are gone the one that
-// leads says.
+// standby takes in what a standby goes by. Changes that watches see have runs alone, so they are left out, and the one
+// that leads says which objects are gone.
 func (e *Engine) standby(in Input) {
 	switch in := in.(type) {
 	case WatchChanged:

@@ -112,6 +112,9 @@ func soonerThan(at *time.Time, now time.Time) func(time.Time) {
 // NextRetry returns when something that has failed is tried again; zero when nothing
 // has. Schedules and requeues are no retries.
 func (e *Engine) NextRetry() (at time.Time) {
+	if e.gen == nil {
+		return at
+	}
 	sooner := soonerThan(&at, e.now)
 	for _, m := range e.everyone() {
 		if !m.barred() {

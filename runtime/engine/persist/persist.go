@@ -38,7 +38,7 @@ func New(stands map[string][]byte, backoff lane.Backoff) *Store {
 	return s
 }
 
-// Follow returns a store of what another process keeps: what changes in it is written nowhere.
+// Follow returns a store of what another process keeps: what changes in it is written nowhere, and counts as kept.
 func Follow(stands map[string][]byte) *Store {
 	s := New(stands, lane.Backoff{})
 	s.unsaved = nil

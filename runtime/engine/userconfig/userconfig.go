@@ -282,6 +282,7 @@ func (c *Config) Drop(name string) (was bool) {
 	_, section := c.accepted.Sections[name]
 	_, enabled := c.accepted.Enabled[name]
 	_, policy := c.accepted.Policies[name]
+	_, object := c.origins[name]
 	a := &c.accepted
 	a.Sections, a.Enabled, a.Policies = maps.Clone(a.Sections), maps.Clone(a.Enabled), maps.Clone(a.Policies)
 	delete(a.Sections, name)
@@ -290,7 +291,7 @@ func (c *Config) Drop(name string) (was bool) {
 	c.origins = maps.Clone(c.origins)
 	delete(c.origins, name)
 	delete(c.questions, name)
-	return was || section || enabled || policy
+	return was || section || enabled || policy || object
 }
 
 func samePause(a, b values.Policy) bool { return a.Paused == b.Paused }

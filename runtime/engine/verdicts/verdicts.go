@@ -236,7 +236,7 @@ func decideGone(f Facts) Verdict {
 		v.State, v.Reason, v.Do = status.ModulePaused, ElsewhereReason, GiveBack
 	case f.Gone == Hollow:
 		v.State, v.Reason = status.ModulePaused, HollowReason
-	case f.Paused:
+	case f.Paused && f.There != None:
 		v.State, v.Reason = status.ModulePaused, v.Reason+pausedReason
 	case f.Global.Stays != "":
 		v.State, v.Reason = status.ModulePaused, lackedReason+f.Global.Stays

@@ -154,7 +154,7 @@ func TestDecideUninstallsOnlyAfterAnExplicitNo(t *testing.T) {
 		case Leaving:
 			saidNo = true // an uninstall that has begun goes on
 		case Nothing:
-			saidNo = !f.Paused && f.NewBroken == "" && f.Global.Stays == ""
+			saidNo = (!f.Paused || f.There == None) && f.NewBroken == "" && f.Global.Stays == ""
 		case Hollow, Moment, Busy:
 			saidNo = false
 		}
