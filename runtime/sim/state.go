@@ -13,6 +13,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -204,7 +205,10 @@ func decoded(data map[string]any) map[string]any {
 func (s *stater) kept(obj map[string]any) []Held {
 	var out []Held
 	data, _ := obj["data"].(map[string]any)
-	for _, v := range decoded(data) {
+	for at, v := range decoded(data) {
+		if !strings.HasPrefix(at, subjects.LayerKey) && !strings.HasPrefix(at, subjects.StateKey) {
+			continue // such as messages that wait, and which schedules have fired
+		}
 		var one struct {
 			Hook string `json:"hook"`
 			Key  string `json:"key"`
@@ -215,7 +219,7 @@ func (s *stater) kept(obj map[string]any) []Held {
 			State map[string]any `json:"state"`
 		}
 		if json.UnmarshalCaseSensitivePreserveInts([]byte(text(v)), &one) != nil || one.Hook == "" {
-			continue // such as which schedules have fired
+			continue
 		}
 		kind, fields := "state", one.State
 		if fields == nil {
