@@ -33,14 +33,12 @@ func (m *module) there() bool { return m.pass.Installed() || m.sets.Any() || m.s
 // goesFirst names a module that has to be gone before this one is taken away, or "".
 func (e *Engine) goesFirst(m *module) string {
 	return e.exits.GoesBefore(m.name, func(name string) bool {
-		switch other := e.modules[name]; {
-		case other == nil || !other.there():
+		other := e.modules[name]
+		if other == nil || !other.there() {
 			return false
-		case other.removed: // now or later
-			return verdicts.Decide(e.facts(other)).State != status.ModulePaused
-		default:
-			return verdicts.Decide(e.facts(other)).Do == verdicts.Uninstall
 		}
+		v := verdicts.Decide(e.facts(other))
+		return v.Do == verdicts.Uninstall || other.removed && v.State != status.ModulePaused // now or later
 	})
 }
 

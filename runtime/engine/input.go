@@ -308,8 +308,7 @@ func (Committed) input()    {}
 func (Drift) input()        {}
 func (Sent) input()         {}
 
-// answer is an input with the number of an action that waits. That of [RunDone] and [Committed] is the number of the
-// run, which waits on until all of it is kept.
+// answer is an input with the number of an action that waits: a run waits on until all of it is kept.
 type answer interface{ op() uint64 }
 
 func (in RunDone) op() uint64   { return in.Run }

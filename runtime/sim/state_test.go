@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a hook has set is told from other things that are kept for it by the key, whatever they look like.
+// The key tells values and state of a hook from all else that is kept, whatever that looks like.
 func TestKeptOfAHook(t *testing.T) {
 	data := map[string]any{}
 	for key, text := range map[string]string{
