@@ -133,21 +133,6 @@ func TestOnePackageImportsHelm(t *testing.T) {
 	}
 }
 
-// A start takes the init of all that is linked: decision 121.
-func TestKubectlIsNotLinked(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "./cmd/starling").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for linked := range strings.Lines(string(out)) {
-		for _, never := range []string{"k8s.io/kubectl/", "sigs.k8s.io/kustomize/", "helm.sh/helm/v3/pkg/kube"} {
-			if strings.HasPrefix(linked, never) {
-				t.Errorf("cmd/starling links %s", strings.TrimSpace(linked))
-			}
-		}
-	}
-}
-
 func TestFoldersThatShadowTheStandardLibraryHoldNoGo(t *testing.T) {
 	files, err := filepath.Glob("runtime/*.go")
 	if err != nil {

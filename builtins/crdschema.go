@@ -22,8 +22,8 @@ const (
 	maxSchemaDepth  = 30
 )
 
-// crdFieldName is the name of a field, as manifests write it; it may have 200 characters.
-var crdFieldName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$.-]*$`)
+// crdFieldName is the name of a field, as manifests write it.
+var crdFieldName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$`)
 
 // fieldTypes are the types that have a name.
 var fieldTypes = map[string]map[string]any{
@@ -110,7 +110,7 @@ func (m *schemaMaker) object(path string, d *starlark.Dict, depth int) (map[stri
 	properties := map[string]any{}
 	var required []string
 	for _, item := range given {
-		if len(item.key) > 200 || !crdFieldName.MatchString(item.key) {
+		if !crdFieldName.MatchString(item.key) {
 			return nil, fmt.Errorf("%s: %q is no name of a field", clip(path), clip(item.key))
 		}
 		s, must, err := m.schema(path+"."+item.key, item.value, depth+1)

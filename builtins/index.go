@@ -26,10 +26,8 @@ func (w *WatchBinding) WakesByCode() bool {
 	return w.Wakes != nil || slices.ContainsFunc(w.Index, func(x Index) bool { return x.Fn != nil })
 }
 
-var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-
-// isIdentifier says whether a name can stand behind a dot.
-func isIdentifier(name string) bool { return len(name) <= 63 && identifier.MatchString(name) }
+// identifier is a name that stands behind a dot.
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
 // indexes reads index= into w.
 func (c *call) indexes(w *WatchBinding) error {
@@ -39,7 +37,7 @@ func (c *call) indexes(w *WatchBinding) error {
 	}
 	for _, item := range given.Items() {
 		name, _ := starlark.AsString(item[0])
-		if !isIdentifier(name) {
+		if !identifier.MatchString(name) {
 			return fmt.Errorf("%s is no name of an index: small letters, digits and _", clip(item[0].String()))
 		}
 		x := Index{Name: name}
@@ -78,7 +76,7 @@ func (c *call) reads(h *HookDecl) error {
 	}
 	for _, item := range given.Items() {
 		name, _ := starlark.AsString(item[0])
-		if !isIdentifier(name) {
+		if !identifier.MatchString(name) {
 			return fmt.Errorf("%s is no name: small letters, digits and _, for ctx.reads", clip(item[0].String()))
 		}
 		b, is := item[1].(*declared[Binding])

@@ -54,7 +54,7 @@ func (c *call) writeTo(kind effect.WriteKind, verb, word string) (effect.Write, 
 	return effect.Write{Kind: kind, Ref: ref, Guard: guard}, err
 }
 
-var subresourcePattern = regexp.MustCompile(`^[a-z]+$`)
+var subresourcePattern = regexp.MustCompile(`^[a-z]{1,63}$`)
 
 func callPatch(c *call) (starlark.Value, error) {
 	patch, err := c.patch()
@@ -107,7 +107,7 @@ func (c *call) patch() (*effect.Patch, error) {
 	switch {
 	case patch.Type == "":
 		return nil, errors.New("give one of merge, json, strategic and jq")
-	case len(patch.Subresource) > 63, patch.Subresource != "" && !subresourcePattern.MatchString(patch.Subresource):
+	case patch.Subresource != "" && !subresourcePattern.MatchString(patch.Subresource):
 		return nil, fmt.Errorf("subresource: %q is none", clip(patch.Subresource))
 	case patch.Type == effect.PatchJQ && patch.Subresource != "" && patch.Subresource != "status":
 		return nil, fmt.Errorf(`subresource: a jq program changes the object or its "status", not %q`, patch.Subresource)
@@ -175,9 +175,7 @@ func callStatus(c *call) (starlark.Value, error) {
 
 const maxEventMessage = 1024
 
-var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
-
-func isReason(text string) bool { return len(text) <= 128 && reasonPattern.MatchString(text) }
+var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
 func callEvent(c *call) (starlark.Value, error) {
 	e := &effect.Event{Reason: c.str("reason"), Message: c.str("message"), Type: c.strOr("type", "Normal")}
@@ -209,14 +207,14 @@ func callEvent(c *call) (starlark.Value, error) {
 }
 
 func eventReason(reason string) error {
-	if isReason(reason) {
+	if reasonPattern.MatchString(reason) {
 		return nil
 	}
 	word := ""
-	for _, part := range strings.FieldsFunc(reason, func(r rune) bool { return !isReason("A" + string(r)) }) {
+	for _, part := range strings.FieldsFunc(reason, func(r rune) bool { return !reasonPattern.MatchString("A" + string(r)) }) {
 		word += strings.ToUpper(part[:1]) + part[1:]
 	}
-	if !isReason(word) {
+	if !reasonPattern.MatchString(word) {
 		word = "CertificateRenewed"
 	}
 	return fmt.Errorf("reason: %q is none; write one word, as in %q", clip(reason), word)

@@ -95,7 +95,7 @@ func receiveSpecs() []Spec {
 
 var (
 	receivePath      = regexp.MustCompile(`^/[A-Za-z0-9._~/-]*$`)
-	secretKeyPattern = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
+	secretKeyPattern = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 )
 
 func callReceive(c *call) (starlark.Value, error) {
@@ -200,7 +200,7 @@ func callSecretRef(c *call) (starlark.Value, error) {
 	if err := checkName(r.Name); err != nil {
 		return nil, fmt.Errorf("name: %w", err)
 	}
-	if len(r.Key) > 253 || !secretKeyPattern.MatchString(r.Key) {
+	if !secretKeyPattern.MatchString(r.Key) {
 		return nil, fmt.Errorf("key: %q is no key of a Secret", clip(r.Key))
 	}
 	if c.arg("namespace") != nil {

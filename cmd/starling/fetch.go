@@ -37,7 +37,7 @@ line for each module that it has changed; a module with an error stays as it is.
 				return err
 			}
 			o.Modules = args
-			stdlog.SetOutput(io.Discard) // Helm warns there of charts that it reads
+			stdlog.SetOutput(io.Discard) // Helm tells there of entries of an index that it skips
 			results, err := fetch.Tree(cmd.Context(), o)
 			failed := 0
 			for _, r := range results {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	kjson "sigs.k8s.io/json"
 
@@ -136,23 +136,14 @@ func (p *printer) openPath(kind, argument string) error {
 			argument = template
 		}
 	}
-	if !slices.Contains([]string{"jsonpath", "jsonpath-file", "jsonpath-as-json"}, kind) {
+	made, err := genericclioptions.NewJSONPathPrintFlags("", true).ToPrinter(kind + "=" + argument)
+	if err != nil {
+		return fmt.Errorf("--output %s: %w; as in: -o %s", kind, err, exampleOf(kind))
+	}
+	path, is := made.(*printers.JSONPathPrinter)
+	if !is {
 		return fmt.Errorf("--output %q is not known; use %s", kind, formats)
 	}
-	text := argument
-	if kind == "jsonpath-file" {
-		data, err := os.ReadFile(argument)
-		if err != nil {
-			return fmt.Errorf("--output %s: cannot %w; as in: -o %s", kind, err, exampleOf(kind))
-		}
-		text = string(data)
-	}
-	path, err := printers.NewJSONPathPrinter(text)
-	if err != nil {
-		return fmt.Errorf("--output %s: error parsing jsonpath %s, %w; as in: -o %s", kind, text, err, exampleOf(kind))
-	}
-	path.AllowMissingKeys(true)
-	path.EnableJSONOutput(kind == "jsonpath-as-json")
 	p.path, p.template = path, argument
 	return nil
 }

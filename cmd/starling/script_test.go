@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/repo"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -96,17 +96,17 @@ func copyExample(ts *testscript.TestScript, _ bool, args []string) {
 
 // serveRepository serves the chart redis in two versions, by TLS that commands of the script trust.
 func serveRepository(ts *testscript.TestScript, file string) {
-	dir, index := ts.MkAbs("repository"), "apiVersion: v1\nentries:\n  redis:\n"
+	dir := ts.MkAbs("repository")
 	for _, version := range []string{"1.2.0", "1.3.0"} {
 		// The author's editor puts a mark before texts.
 		template := &chart.File{Name: "templates/c.yaml", Data: []byte("\ufeffapiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")}
-		file, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "redis", Version: version}, Templates: []*chart.File{template}}, dir)
+		_, err := chartutil.Save(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "redis", Version: version}, Templates: []*chart.File{template}}, dir)
 		ts.Check(err)
-		data, err := os.ReadFile(file)
-		ts.Check(err)
-		index += fmt.Sprintf("  - {apiVersion: v2, name: redis, version: %s, urls: [%s], digest: %x}\n", version, filepath.Base(file), sha256.Sum256(data))
 	}
-	ts.Check(os.WriteFile(filepath.Join(dir, "index.yaml"), []byte(index), 0o644))
+	index, err := repo.IndexDirectory(dir, "")
+	ts.Check(err)
+	index.SortEntries()
+	ts.Check(index.WriteFile(filepath.Join(dir, "index.yaml"), 0o644))
 	srv := httptest.NewTLSServer(http.FileServer(http.Dir(dir)))
 	ts.Defer(srv.Close)
 	cert := ts.MkAbs("repository.pem")

@@ -177,7 +177,7 @@ func (f *flux) release(m *module, o *fluxObject) {
 	} else {
 		m.say("namespace = %s,", starlark(namespace))
 	}
-	if len(release) > 53 || !releaseName.MatchString(release) {
+	if !releaseName.MatchString(release) {
 		m.todo(n, o.node, "release = …: no release here has a name of more than 53 characters, or of others than a-z, 0-9 and -: %s", release)
 		m.lacks("a name for the release")
 	} else if release != m.name {
@@ -199,7 +199,7 @@ func (f *flux) release(m *module, o *fluxObject) {
 	n.add(Done, "line %d: HelmRelease %s is the module %s", o.node.Line, o, m.name)
 }
 
-var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+var releaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$`)
 
 // say adds a line to the call of module().
 func (m *module) say(format string, args ...any) {

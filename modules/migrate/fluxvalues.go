@@ -114,8 +114,8 @@ type reference struct {
 }
 
 var (
-	valuesKey  = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
-	targetPath = regexp.MustCompile(`^[a-zA-Z0-9_\-./\\]+$`)
+	valuesKey  = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+	targetPath = regexp.MustCompile(`^[a-zA-Z0-9_\-./\\]{1,250}$`)
 )
 
 func (f *flux) reference(ref *yaml.Node, o *fluxObject, i int) (r reference, err error) {
@@ -129,9 +129,9 @@ func (f *flux) reference(ref *yaml.Node, o *fluxObject, i int) (r reference, err
 		return r, fmt.Errorf("%q is neither a ConfigMap nor a Secret", message.Cut(kind, 60))
 	case name == "" || o.namespace == "":
 		return r, fmt.Errorf("%s %s: its name or its namespace is missing", kind, name)
-	case len(key) > 253, !valuesKey.MatchString(key):
+	case !valuesKey.MatchString(key):
 		return r, fmt.Errorf("valuesKey is no key of a %s", kind)
-	case len(to) > 250, to != "" && !targetPath.MatchString(to):
+	case to != "" && !targetPath.MatchString(to):
 		return r, fmt.Errorf("targetPath %q leads into a list, or is no path", message.Cut(to, 60))
 	case to != "":
 		var steps []string
