@@ -157,6 +157,7 @@ hook(lambda ctx: deny("it knows " + ",".join(ctx.snapshots["cms"])), name = "gua
 		})
 		if killed {
 			f.standby.Kill()
+			f.refused(reviewed, newConfigMap("x", nil), "it knows "+known) // what went to that one is lost
 		}
 		over, asked := time.After(away), 0
 		for back := false; !back; asked++ { // the API server, for all others, is there

@@ -102,8 +102,8 @@ type pending struct {
 	whole bool
 	// plain says that the API server takes no version with an object that it makes.
 	plain bool
-	// fresh says that the object was marked as one that is made now.
-	fresh bool
+	// marked says that the object was sent with signatures.
+	marked bool
 	// sent is the body of the last request.
 	sent any
 }
@@ -131,7 +131,7 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 		obj, err := p.send(ctx)
 		switch {
 		case err == nil:
-			if p.fresh && obj != nil {
+			if p.marked && uidOf(obj) != uidOf(p.live) { // also one that has gone since it was read, with its signature
 				p.client.seal.Made(obj)
 			}
 			return obj, nil
@@ -278,8 +278,8 @@ func (p *pending) wanted() map[string]any {
 	w := p.write
 	mark := w.Guard != nil && w.Guard.MarkFor != "" && w.Kind != effect.WriteStatus &&
 		(p.live == nil || p.client.seal.MadeBy(w.Ref, p.live, w.Guard.MarkFor))
-	p.fresh = p.live == nil && (mark || p.sign != nil)
-	if p.owner == nil && !mark && p.sign == nil {
+	p.marked = mark || p.sign != nil
+	if p.owner == nil && !p.marked {
 		return w.Object
 	}
 	obj, metadata := effect.WithMetadata(w.Object)
