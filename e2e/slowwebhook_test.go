@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Eight modules, as many as Helm works on at a time, wait for a webhook that answers after twenty seconds: a ninth one is
-// installed, and put right, while they wait.
+// Eight modules, as many as Helm works on at a time, wait for a webhook that answers after twenty seconds. A ninth one
+// is installed and repaired while they wait.
 func TestASlowWebhookHoldsUpNoOtherModule(t *testing.T) {
 	t.Parallel()
 	const behind = 8

@@ -282,7 +282,7 @@ func (e *Engine) module(name string) *module {
 // everyone returns global and every module, those that are not in the tree last.
 func (e *Engine) everyone() []*module { return append([]*module{e.global}, e.known()...) }
 
-// known returns every module, those that are not in the tree last.
+// known returns the modules of the tree in order, and then the others.
 func (e *Engine) known() []*module { return e.named(slices.Concat(e.order(), e.agenda.Others())) }
 
 // all returns global and every module of the tree, in order.

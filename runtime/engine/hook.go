@@ -133,7 +133,7 @@ func (t *turn) startHook(h *hook, incarnation uint64) {
 	t.wakeHook(h)
 }
 
-// wakeHook has the finalizer of a hook kept, starts its timers and queues its startup event. Its watches have begun.
+// wakeHook keeps the finalizer of a hook, starts its timers and queues its startup event, once its watches have begun.
 func (t *turn) wakeHook(h *hook) {
 	t.willHold(h)
 	for _, s := range h.schedules {

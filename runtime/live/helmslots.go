@@ -35,7 +35,7 @@ func newHelmSlots(limit int64, waiting int) *helmSlots {
 }
 
 // take waits for a slot. aside gives it back once there is memory for what the action holds, and queues for a place
-// among those that wait while the action lasts; a second time is nothing once there was memory. leave gives back what
+// among those that wait while the action lasts; once there was memory, another call does nothing. leave gives back what
 // is held. Helm may call aside after that: nothing is held then, so nothing moves.
 func (s *helmSlots) take(ctx context.Context) (aside func(action context.Context, holds int64), leave func(), err error) {
 	select {

@@ -14,8 +14,8 @@ import (
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
-// Eight modules behind a webhook that takes long, as many as Helm works on at a time, hold up no other one: neither with
-// their installs nor with repairs, upgrades and uninstalls.
+// Eight modules behind a slow webhook, as many as Helm works on at a time, hold up no other one: neither with their
+// installs nor with repairs, upgrades and uninstalls.
 func TestSlowAnswersHoldUpNoOtherModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := map[string]string{
