@@ -104,8 +104,8 @@ func pages(t *testing.T) []string {
 	return glob(t, "*.md", "docs/*.md", "docs/*/*.md", "examples/*/README.md", "e2e/*/README.md", "editors/*/README.md")
 }
 
-// textsOfBuiltins are the docs that the reference is made of.
-func textsOfBuiltins(t *testing.T) []string { return glob(t, "builtins/docs/*.md") }
+// texts are the docs that the reference is made of, and the tables of better words.
+func texts(t *testing.T) []string { return glob(t, "builtins/docs/*.md", "*/*/wording/*.txt") }
 
 func glob(t *testing.T, patterns ...string) []string {
 	t.Helper()
@@ -131,7 +131,7 @@ func read(t *testing.T, file string) string {
 
 // Prose of a page ends early enough; tables and code cannot be wrapped.
 func TestHouseRulesOfColumns(t *testing.T) {
-	for _, file := range append(pages(t), textsOfBuiltins(t)...) {
+	for _, file := range append(pages(t), texts(t)...) {
 		code := false
 		for i, line := range strings.Split(read(t, file), "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -238,7 +238,7 @@ func camelWords(name string) []string {
 func proseOfPages(t *testing.T) []prose {
 	t.Helper()
 	var out []prose
-	for _, file := range append(pages(t), textsOfBuiltins(t)...) {
+	for _, file := range append(pages(t), texts(t)...) {
 		out = append(out, prose{file, 1, fenced.ReplaceAllStringFunc(read(t, file), blank)})
 	}
 	return out

@@ -27,3 +27,16 @@ func TestVersionsInDocs(t *testing.T) {
 		t.Errorf("the table of versions does not say %q", oldest+" or newer")
 	}
 }
+
+// The tables of better words are about what dependencies say in the versions that go.mod has.
+func TestWordingsAreOfTheseVersions(t *testing.T) {
+	seen := regexp.MustCompile(`(?m)^# Seen with (\S+) (\S+)$`)
+	for _, file := range glob(t, "*/*/wording/*.txt") {
+		for _, m := range seen.FindAllStringSubmatch(read(t, file), -1) {
+			if !regexp.MustCompile(`(?m)^\t?` + regexp.QuoteMeta(m[1]+" "+m[2]) + `\b`).MatchString(read(t, "go.mod")) {
+				t.Errorf("%s has words for what %s %s says, go.mod has another version: run the tests beside the table, read what "+
+					"has changed in the messages of that module, mend the rows, and write the new version there", file, m[1], m[2])
+			}
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/wording"
 )
 
 // Error is one thing that is wrong in a .star file, or went wrong while one ran:
@@ -31,6 +33,7 @@ type Error struct {
 	More []*Error
 
 	cause error
+	row   *wording.Row // has said it
 }
 
 // Frame is one call of a backtrace.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,11 +31,7 @@ type habit struct {
 // TestHabits runs what people bring along from Python and other languages. Each is refused at its place, with
 // a hint; what the hint leads to works.
 func TestHabits(t *testing.T) {
-	data, err := os.ReadFile(habitsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, all := habits(t, string(data))
+	head, all := habits(t, read(t, habitsFile))
 	for i := range all {
 		h := &all[i]
 		_, err := tryHabit(t, h.wrong)
@@ -66,6 +63,15 @@ func TestHabits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // habits reads the file: what comes before the first habit, and all habits.
@@ -124,7 +130,7 @@ func tryHabit(t *testing.T, lines []string) (starlark.Value, error) {
 	t.Helper()
 	src := strings.Join(lines, "\n") + "\n"
 	if !strings.Contains(src, "def f(") {
-		src = "def f(o, d, xs, s, n, p, ctx):\n    " + strings.ReplaceAll(strings.TrimSpace(src), "\n", "\n    ") + "\n"
+		src = "def f(o, d, xs, s, n, p, ctx, desired):\n    " + strings.ReplaceAll(strings.TrimSpace(src), "\n", "\n    ") + "\n"
 	}
 	f := newFixture(t, map[string]string{"a.star": src, "lib/x.star": "def y():\n    return 1\n"}, func(o *Options) { o.Predeclared = nil })
 	globals, err := f.Load(t.Context(), "a.star")
@@ -143,8 +149,11 @@ func tryHabit(t *testing.T, lines []string) (starlark.Value, error) {
 		"spec":     map[string]any{"replicas": int64(2)},
 	})
 	p := starlarkstruct.FromStringDict(starlarkstruct.Default, starlark.StringDict{"x": starlark.MakeInt(1)})
-	ctx := builtins.NewCtx(builtins.CtxOptions{Now: now})
-	args := starlark.Tuple{o, d, xs, starlark.String("abc"), starlark.MakeInt(3), p, ctx}
+	ctx := builtins.NewCtx(builtins.CtxOptions{Now: now, Events: []builtins.Event{
+		{Type: "added", Binding: "nodes", Name: "a", Result: starlark.None}, {Type: "startup", Binding: "startup"},
+	}})
+	desired := builtins.NewDesiredCtx("a", starlark.None, make([]reconcile.Child, 1), nil)
+	args := starlark.Tuple{o, d, xs, starlark.String("abc"), starlark.MakeInt(3), p, ctx, desired}
 	fn := globals["f"].(*starlark.Function)
 	c := &builtins.Context{Phase: builtins.PhaseRun, Log: &f.log, Run: &builtins.Run{
 		Module: "web", Hook: "f", Now: now, Env: func(name string) (string, error) { return "of " + name, nil },

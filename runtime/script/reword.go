@@ -1,58 +1,30 @@
 package script
 
 import (
+	_ "embed" // of the tables
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/wording"
 )
 
-// rewording says in better words what go.starlark.net says, for people who know another language.
-type rewording struct {
-	// match is the message, since go.starlark.net has no error types for them.
-	match *regexp.Regexp
-	// line is the line of the file with the mistake; nil: any. The error then has the place of the match, or of
-	// its group "at".
-	line *regexp.Regexp
-	// msg is empty to keep the message. $1 is a group of line, or of match.
-	msg, hint string
-}
+// Errors of go.starlark.net have no types: rewordings are better words for their texts, for people who know another
+// language. The table foreign holds words of other languages: names, members of values and namespaces, and namespaces
+// that are called.
+var (
+	//go:embed wording/starlark.txt
+	starlarkText string
+	//go:embed wording/foreign.txt
+	foreignText string
 
-// findable is a rewording with a text that each of its messages holds: to look for that takes less time than to match.
-type findable struct {
-	rewording
-	part string
-}
-
-// rewordings is the table; the first that matches counts.
-var rewordings = sync.OnceValue(func() (all []findable) {
-	for _, r := range slices.Concat(grammarRewordings(), valueRewordings()) {
-		all = append(all, findable{r, partOf(r.match.String())})
-	}
-	return all
-})
-
-// partOf is the longest plain text that all matches of a pattern hold.
-func partOf(pattern string) (longest string) {
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return ""
-	}
-	for _, e := range append(tree.Sub, tree) {
-		text := string(e.Rune)
-		inAll := e == tree || tree.Op == syntax.OpConcat
-		if inAll && e.Op == syntax.OpLiteral && e.Flags&syntax.FoldCase == 0 && len(text) > len(longest) {
-			longest = text
-		}
-	}
-	return longest
-}
+	rewordings = sync.OnceValue(func() wording.Table { return wording.Read(starlarkText) })
+	foreign    = sync.OnceValue(func() wording.Table { return wording.Read(foreignText) })
+)
 
 // reword changes the message of e where the table has better words. A hint that
 // is there stays.
@@ -60,35 +32,27 @@ func reword(e *Error) {
 	if rewordMember(e) || rewordCall(e) {
 		return
 	}
-	for _, r := range rewordings() {
-		if !strings.Contains(e.Msg, r.part) {
-			continue
-		}
-		groups := r.match.FindStringSubmatchIndex(e.Msg)
-		if groups == nil {
-			continue
-		}
-		pattern, text := r.match, e.Msg
-		if r.line != nil {
-			if pattern, text, groups = r.line, e.Source, before(r.line, e); groups == nil {
-				continue
-			}
-			e.Col = 1 + utf8.RuneCountInString(text[:mistakeAt(r.line, text, groups)])
-		}
-		// A message that quotes the error of another one, as that of t.start does, has its hint already.
-		if hint := string(pattern.ExpandString(nil, r.hint, text, groups)); e.Hint == "" && !strings.Contains(e.Msg, hint) {
-			e.Hint = hint
-		}
-		if r.msg != "" {
-			// "append: cannot append to frozen list" keeps who says it.
-			prefix := ""
-			if who, _, ok := strings.Cut(e.Msg, ": "); ok && !strings.Contains(who, " ") {
-				prefix = who + ": "
-			}
-			e.Msg = prefix + string(pattern.ExpandString(nil, r.msg, text, groups))
-		}
+	better, ok := rewordings().Find(mistake(e))
+	if !ok {
 		return
 	}
+	e.Col, e.row = better.Col, better.Row
+	// A message that quotes the error of another one, as that of t.start does, has its hint already.
+	if e.Hint == "" && !strings.Contains(e.Msg, better.Hint) {
+		e.Hint = better.Hint
+	}
+	if better.Message != "" {
+		// "append: cannot append to frozen list" keeps who says it.
+		prefix := ""
+		if who, _, ok := strings.Cut(e.Msg, ": "); ok && !strings.Contains(who, " ") {
+			prefix = who + ": "
+		}
+		e.Msg = prefix + better.Message
+	}
+}
+
+func mistake(e *Error) wording.Mistake {
+	return wording.Mistake{Said: e.Msg, Line: e.Source, Col: e.Col}
 }
 
 // Reworded says in better words what go.starlark.net says of a mistake.
@@ -98,25 +62,15 @@ func Reworded(msg string) (better, hint string) {
 	return e.Msg, e.Hint
 }
 
-// before finds the last match in the line of e that begins before its column: the parser sees a mistake
-// where it ends, or later.
-func before(line *regexp.Regexp, e *Error) (groups []int) {
-	for _, m := range line.FindAllStringSubmatchIndex(e.Source, -1) {
-		if utf8.RuneCountInString(e.Source[:m[0]]) < e.Col {
-			groups = m
-		}
-	}
-	return groups
-}
+// foreignHint helps with undefined names that people bring along from Python, Go and JSON; "" for any other.
+func foreignHint(name string) string { return foreign().Hint(name) }
 
-// mistakeAt is where in the line the mistake is.
-func mistakeAt(line *regexp.Regexp, text string, groups []int) int {
-	if at := line.SubexpIndex("at"); at >= 0 {
-		return groups[2*at]
-	}
-	match := text[groups[0]:]
-	return groups[0] + len(match) - len(strings.TrimLeft(match, " \t"))
-}
+// MemberHint says how that is written which people of other languages look for in a value, or in a
+// namespace of builtins: MemberHint("json", "loads"). Empty: it is nothing that is known.
+func MemberHint(of, name string) string { return foreign().Hint(of + "." + name) }
+
+// CallHint says what of a namespace is called, when somebody calls the namespace itself.
+func CallHint(namespace string) string { return foreign().Hint(namespace + "()") }
 
 var namespaceCall = regexp.MustCompile(`\b([a-z]\w*)\(`)
 
@@ -125,7 +79,7 @@ func rewordCall(e *Error) bool {
 	if e.Msg != "invalid call of non-function (module)" {
 		return false
 	}
-	if m := before(namespaceCall, e); m != nil && e.Hint == "" {
+	if m := wording.Before(namespaceCall, mistake(e)); m != nil && e.Hint == "" {
 		e.Hint = CallHint(e.Source[m[2]:m[3]])
 	}
 	return true
