@@ -37,7 +37,7 @@ var layers = []struct {
 	{"scripts", []string{"runtime/script", "runtime/condition"}, false},
 	{"builtins", []string{"builtins"}, false},
 	{"children of parents", []string{"runtime/apply", "runtime/reconcile"}, false},
-	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/definition", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/schedule", "modules/helm", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
+	{"leaves", []string{"examples/recipes", "runtime/bounded", "runtime/definition", "runtime/effect", "runtime/kstatus", "runtime/object", "runtime/pki", "runtime/schedule", "modules/helm", "modules/migrate/jq", "modules/release/owned", "stdlib", "lsp/text"}, false},
 	{"words of messages", []string{"runtime/message", "runtime/wording"}, false},
 }
 

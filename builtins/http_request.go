@@ -15,6 +15,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // Requests, made of the arguments of a call.
@@ -80,15 +81,15 @@ func (c *call) clientCert(r *effect.Request, of string) error {
 	case !strings.HasPrefix(r.URL, "https:"):
 		return fmt.Errorf("cert and %s are for https URLs", of)
 	}
-	certs, err := parseCerts(r.Cert)
+	certs, err := pki.ParseCertificates(r.Cert)
 	if err != nil {
 		return fmt.Errorf("cert: %w", err)
 	}
-	key, err := parseKey(r.CertKey)
+	key, err := pki.ParseKey(r.CertKey)
 	if err != nil {
 		return fmt.Errorf("%s: %w", of, err)
 	}
-	if !belongs(key, certs[0]) {
+	if !pki.Belongs(key, certs[0]) {
 		return fmt.Errorf("%s: it is not that of the first certificate of cert", of)
 	}
 	return nil
@@ -158,7 +159,7 @@ func (c *call) httpRequest(method string) (effect.Request, error) {
 	}
 	if c.arg("ca") != nil {
 		r.CA = c.text("ca")
-		if _, err := parseCerts(r.CA); err != nil {
+		if _, err := pki.ParseCertificates(r.CA); err != nil {
 			return r, fmt.Errorf("ca: %w", err)
 		}
 	}

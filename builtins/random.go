@@ -33,14 +33,18 @@ func randomSpecs() []Spec {
 	}
 }
 
+// source returns where the run has its random bytes from.
+func (r *Run) source() io.Reader {
+	if r.Random == nil {
+		return rand.Reader
+	}
+	return r.Random
+}
+
 // random reads n bytes.
 func (r *Run) random(n int) ([]byte, error) {
-	source := r.Random
-	if source == nil {
-		source = rand.Reader
-	}
 	out := make([]byte, n)
-	if _, err := io.ReadFull(source, out); err != nil {
+	if _, err := io.ReadFull(r.source(), out); err != nil {
 		return nil, fmt.Errorf("no random bytes: %w", err)
 	}
 	return out, nil

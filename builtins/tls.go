@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -8,16 +9,17 @@ import (
 	"strings"
 	"time"
 
+	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // Certificates: tls. The result depends on the clock of the run, Run.Now, and on
 // random bytes, Run.Random, and on nothing else: a run that is played again makes the
-// same bytes, and so does a test, which has both from its world. crypto/ecdsa ignores a random source that it is given (since Go 1.26),
-// so keys are made of the bytes themselves, and signatures are those of RFC 6979,
-// which need no randomness.
+// same bytes, and so does a test, which has both from its world.
 
 const (
 	// maxCertDays is how long a certificate may last: a hundred years.
@@ -28,8 +30,6 @@ const (
 	maxCommonName = 64
 	// maxDepth bounds how many authorities may stand below one.
 	maxDepth = 8
-	// certBackdate lets clocks that are late take a certificate at once.
-	certBackdate = 5 * time.Minute
 )
 
 func tlsSpecs() []Spec {
@@ -82,13 +82,9 @@ func callCA(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("depth: %d is not between 0 and %d", depth, maxDepth)
 	}
 	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, depth, depth == 0
-	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	template.KeyUsage |= x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	if v := c.arg("ca"); v == nil || v == starlark.None {
-		key, err := c.newKey()
-		if err != nil {
-			return nil, err
-		}
-		return c.run.issue(template, template, key, key, "")
+		return c.issueNew(template, nil)
 	}
 	by, err := c.signer()
 	if err != nil {
@@ -97,7 +93,7 @@ func callCA(c *call) (starlark.Value, error) {
 	if left := by.cert.MaxPathLen; (left > 0 || by.cert.MaxPathLenZero) && depth >= left {
 		return nil, fmt.Errorf("ca: %d authorities may stand below it, and this one and those below it are %d; make it with a larger depth=", left, depth+1)
 	}
-	return c.issueBy(template, by)
+	return c.issueNew(template, by)
 }
 
 func callCert(c *call) (starlark.Value, error) {
@@ -118,29 +114,55 @@ func callCert(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	template.DNSNames, template.IPAddresses = dns, ips
-	template.KeyUsage = x509.KeyUsageDigitalSignature
 	if strings.HasPrefix(c.str("algorithm"), "rsa") {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment // for servers of TLS 1.2 without ECDHE
 	}
 	if template.ExtKeyUsage, err = c.certUsages(); err != nil {
 		return nil, err
 	}
-	return c.issueBy(template, by)
+	return c.issueNew(template, by)
 }
 
-// issueBy signs a certificate for a new key.
-func (c *call) issueBy(template *x509.Certificate, by *signer) (starlark.Value, error) {
-	if template.NotAfter.After(by.cert.NotAfter) {
-		template.NotAfter = by.cert.NotAfter
-	}
-	key, err := c.newKey()
+// issueNew makes a new key, and a certificate for it that an authority signs; nil: it signs itself.
+func (c *call) issueNew(template *x509.Certificate, by *signer) (starlark.Value, error) {
+	key, text, err := c.newKey()
 	if err != nil {
 		return nil, err
 	}
-	return c.run.issue(template, by.cert, key, by.key, by.chain)
+	if by == nil {
+		by = &signer{cert: template, key: key}
+	}
+	fields, err := c.issue(template, by, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	fields["key"] = text
+	return frozen(fields), nil
 }
 
-// certTemplate is what all certificates have: a subject, and an end.
+// issue signs a certificate, which ends with its authority at the latest.
+func (c *call) issue(template *x509.Certificate, by *signer, public crypto.PublicKey) (starlark.StringDict, error) {
+	pki.EndWith(template, by.cert)
+	cert, err := pki.Sign(template, by.cert, public, by.key, c.run.source())
+	if err != nil {
+		return nil, err
+	}
+	text := starlark.String(pki.CertificatesPEM(cert))
+	return starlark.StringDict{
+		"cert":       text,
+		"chain":      text + starlark.String(by.chain),
+		"not_before": startime.Time(template.NotBefore),
+		"not_after":  startime.Time(template.NotAfter),
+	}, nil
+}
+
+func frozen(fields starlark.StringDict) starlark.Value {
+	v := starlarkstruct.FromStringDict(starlarkstruct.Default, fields)
+	v.Freeze()
+	return v
+}
+
+// certTemplate returns what all certificates have: a subject, an end, a use.
 func (c *call) certTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	dflt := 365
 	if c.spec.Name == "tls.ca" {
@@ -153,8 +175,9 @@ func (c *call) certTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	now := c.run.Now.UTC().Truncate(time.Second)
 	return &x509.Certificate{
 		Subject:               subject,
-		NotBefore:             now.Add(-certBackdate),
+		NotBefore:             now.Add(-pki.Backdate),
 		NotAfter:              now.Add(time.Duration(days) * 24 * time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 	}, nil
 }
@@ -202,7 +225,7 @@ func (c *call) text(name string) string {
 }
 
 func callCertInfo(c *call) (starlark.Value, error) {
-	certs, err := parseCerts(c.text("pem"))
+	certs, err := pki.ParseCertificates(c.text("pem"))
 	if err != nil && c.arg("default") != nil {
 		return c.arg("default"), nil
 	}
@@ -213,28 +236,28 @@ func callCertInfo(c *call) (starlark.Value, error) {
 }
 
 func callCertSplit(c *call) (starlark.Value, error) {
-	certs, err := parseCerts(c.text("pem"))
+	certs, err := pki.ParseCertificates(c.text("pem"))
 	if err != nil {
 		return nil, fmt.Errorf("pem: %w", err)
 	}
 	out := make([]starlark.Value, len(certs))
 	for i, cert := range certs {
-		out[i] = starlark.String(certPEM(cert.Raw))
+		out[i] = starlark.String(pki.CertificatesPEM(cert))
 	}
 	return starlark.NewList(out), nil
 }
 
 func callCertVerify(c *call) (starlark.Value, error) {
-	certs, err := parseCerts(c.text("cert"))
+	certs, err := pki.ParseCertificates(c.text("cert"))
 	if err != nil {
 		return starlark.False, nil
 	}
-	trusted, err := parseCerts(c.text("ca"))
+	trusted, err := pki.ParseCertificates(c.text("ca"))
 	if err != nil {
 		return starlark.False, nil
 	}
 	if c.arg("key") != nil {
-		if key, err := parseKey(c.text("key")); err != nil || !belongs(key, certs[0]) {
+		if key, err := pki.ParseKey(c.text("key")); err != nil || !pki.Belongs(key, certs[0]) {
 			return starlark.False, nil
 		}
 	}

@@ -1,7 +1,6 @@
 package builtins
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/x509"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // signer is an authority, with the certificates that those below it have to show.
@@ -29,27 +30,23 @@ func (c *call) signer() (*signer, error) {
 			cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	out := &signer{cert: cert, key: key}
-	if selfSigned(cert) {
+	if pki.SelfSigned(cert) {
 		return out, nil
 	}
-	out.chain = string(certPEM(cert.Raw))
+	chain := []*x509.Certificate{cert}
 	if text, ok := openText(member(c.arg("ca"), "chain")); ok && text != "" {
-		above, err := parseCerts(text)
+		above, err := pki.ParseCertificates(text)
 		if err != nil {
 			return nil, fmt.Errorf("ca: chain: %w", err)
 		}
 		for _, a := range above {
-			if !a.Equal(cert) && !selfSigned(a) {
-				out.chain += string(certPEM(a.Raw))
+			if !a.Equal(cert) && !pki.SelfSigned(a) {
+				chain = append(chain, a)
 			}
 		}
 	}
+	out.chain = string(pki.CertificatesPEM(chain...))
 	return out, nil
-}
-
-func selfSigned(cert *x509.Certificate) bool {
-	return bytes.Equal(cert.RawIssuer, cert.RawSubject) &&
-		cert.CheckSignature(cert.SignatureAlgorithm, cert.RawTBSCertificate, cert.Signature) == nil
 }
 
 // authority reads what tls.ca returned, or what is like it. Of a bundle of
@@ -60,17 +57,17 @@ func authority(v starlark.Value) (*x509.Certificate, crypto.Signer, error) {
 	if !okCert || !okKey {
 		return nil, nil, fmt.Errorf("got %s, want what tls.ca returns, or a struct or dict with the texts cert and key", v.Type())
 	}
-	bundle, err := parseCerts(cert)
+	bundle, err := pki.ParseCertificates(cert)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cert: %w", err)
 	}
-	key, err := parseKey(text)
+	key, err := pki.ParseKey(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("key: %w", err)
 	}
 	for _, ca := range bundle {
 		switch {
-		case !belongs(key, ca):
+		case !pki.Belongs(key, ca):
 		case !ca.IsCA || ca.KeyUsage != 0 && ca.KeyUsage&x509.KeyUsageCertSign == 0:
 			return nil, nil, errors.New("its certificate is no authority's")
 		default:

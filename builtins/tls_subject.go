@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -11,8 +12,9 @@ import (
 
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
-	"go.starlark.net/starlarkstruct"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // maxSubject bounds organizations and units, and the characters of each, as X.509 does.
@@ -104,7 +106,7 @@ func certInfo(cert *x509.Certificate) starlark.Value {
 		}
 		return starlark.NewList(out)
 	}
-	v := starlarkstruct.FromStringDict(starlarkstruct.Default, starlark.StringDict{
+	return frozen(starlark.StringDict{
 		"subject": text(cert.Subject.String()),
 		"issuer":  text(cert.Issuer.String()),
 		"name":    text(cert.Subject.CommonName),
@@ -112,16 +114,14 @@ func certInfo(cert *x509.Certificate) starlark.Value {
 		"organizations": list(cert.Subject.Organization),
 		"units":         list(cert.Subject.OrganizationalUnit),
 		"countries":     list(cert.Subject.Country),
-		"algorithm":     starlark.String(algorithmOf(cert.PublicKey)),
+		"algorithm":     starlark.String(pki.Algorithm(cert.PublicKey)),
 
 		"serial":     starlark.String(cert.SerialNumber.Text(16)),
-		"sha256":     starlark.String(fingerprint(cert)),
+		"sha256":     starlark.String(fmt.Sprintf("%x", sha256.Sum256(cert.Raw))),
 		"not_before": startime.Time(cert.NotBefore),
 		"not_after":  startime.Time(cert.NotAfter),
 		"dns":        list(cert.DNSNames),
 		"ips":        starlark.NewList(ips),
 		"is_ca":      starlark.Bool(cert.IsCA),
 	})
-	v.Freeze()
-	return v
 }

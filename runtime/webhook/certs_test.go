@@ -100,7 +100,7 @@ func TestCertificatesAreRotatedInTime(t *testing.T) {
 		if len(m.authorities) > 2 {
 			t.Fatalf("%s: %d authorities", now, len(m.authorities))
 		}
-		authorities[m.authorities[0].SerialNumber.String()], leaves[m.leaf.SerialNumber.String()] = true, true
+		authorities[m.authorities[0].SerialNumber.String()], leaves[m.leaf.Leaf.SerialNumber.String()] = true, true
 		if !got.next.After(now) || got.next.Sub(now) > lookAgain {
 			t.Fatalf("%s: the next look is at %s", now, got.next)
 		}

@@ -53,5 +53,5 @@ func (m *mounted) read() (certificates, error) {
 	if !x509.NewCertPool().AppendCertsFromPEM(files[keyBundle]) {
 		return certificates{}, fmt.Errorf("certificates of webhooks: %s holds no certificate", filepath.Join(m.dir, keyBundle))
 	}
-	return certificates{served: newServed(&pair), bundle: files[keyBundle]}, nil
+	return certificates{served: &served{&pair}, bundle: files[keyBundle]}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -76,8 +75,6 @@ type route struct {
 
 // served is a certificate that a server shows.
 type served struct{ cert *tls.Certificate }
-
-func newServed(c *tls.Certificate) *served { return &served{c} }
 
 func (s *served) same(o *served) bool {
 	return s != nil && o != nil && bytes.Equal(s.cert.Certificate[0], o.cert.Certificate[0])
@@ -313,13 +310,4 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 func (s *server) setRoutes(routes map[string]route) { s.routes.Store(&routes) }
 
 // ends is when the certificate ends.
-func (s *served) ends() time.Time {
-	leaf := s.cert.Leaf
-	if leaf == nil {
-		var err error
-		if leaf, err = x509.ParseCertificate(s.cert.Certificate[0]); err != nil {
-			return time.Time{}
-		}
-	}
-	return leaf.NotAfter
-}
+func (s *served) ends() time.Time { return s.cert.Leaf.NotAfter }

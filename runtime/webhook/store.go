@@ -76,7 +76,7 @@ func (o *ownCertificates) look(ctx context.Context, now time.Time, published boo
 		p := m.plan(now, o.names, published)
 		if p.idle() && !lost {
 			o.last = data
-			return certificates{served: newServed(m.serving()), bundle: m.bundle(), next: p.next}, nil
+			return certificates{served: &served{m.leaf}, bundle: m.bundle(), next: p.next}, nil
 		}
 		next, err := m.apply(p, now, o.who, o.names)
 		if err != nil {
@@ -111,7 +111,7 @@ func (o *ownCertificates) find(ctx context.Context, now time.Time) (certificates
 	o.last = data
 	// Those that follow them are made elsewhere, once these fall due.
 	next := m.plan(now, o.names, false).next
-	return certificates{served: newServed(m.serving()), bundle: m.bundle(), next: now.Add(max(next.Sub(now), lookForCertificates))}, nil
+	return certificates{served: &served{m.leaf}, bundle: m.bundle(), next: now.Add(max(next.Sub(now), lookForCertificates))}, nil
 }
 
 // secretStore is a Secret of the operator's namespace.

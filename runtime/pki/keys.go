@@ -1,0 +1,61 @@
+// Package pki makes and reads certificates and their keys.
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"fmt"
+	"io"
+	"strings"
+
+	"filippo.io/keygen"
+)
+
+// secretSize is how many random bytes a key is made of: what FIPS 186-5 wants of the largest one.
+const secretSize = 48
+
+// algorithms are the kinds of keys that [NewKey] makes, by their names.
+var algorithms = map[string]func(secret []byte) (crypto.Signer, error){
+	"ecdsa-p256": func(b []byte) (crypto.Signer, error) { return keygen.ECDSA(elliptic.P256(), b) },
+	"ecdsa-p384": func(b []byte) (crypto.Signer, error) { return keygen.ECDSA(elliptic.P384(), b) },
+	"ed25519":    func(b []byte) (crypto.Signer, error) { return ed25519.NewKeyFromSeed(b[:ed25519.SeedSize]), nil },
+	"rsa-2048":   func(b []byte) (crypto.Signer, error) { return keygen.RSA(2048, b) },
+	"rsa-3072":   func(b []byte) (crypto.Signer, error) { return keygen.RSA(3072, b) },
+	"rsa-4096":   func(b []byte) (crypto.Signer, error) { return keygen.RSA(4096, b) },
+}
+
+// Known reports whether [NewKey] makes keys of an algorithm.
+func Known(algorithm string) bool { return algorithms[algorithm] != nil }
+
+// NewKey makes a key of an algorithm that is [Known]. The same random bytes make the same key: crypto's functions
+// take theirs from the system, whatever source they are given (since Go 1.26).
+func NewKey(algorithm string, random io.Reader) (crypto.Signer, error) {
+	secret := make([]byte, secretSize)
+	if err := read(random, secret); err != nil {
+		return nil, err
+	}
+	return algorithms[algorithm](secret)
+}
+
+func read(random io.Reader, to []byte) error {
+	if _, err := io.ReadFull(random, to); err != nil {
+		return fmt.Errorf("no random bytes: %w", err)
+	}
+	return nil
+}
+
+// Algorithm names the kind of a public key as [NewKey] does, "" for others.
+func Algorithm(public any) string {
+	switch public := public.(type) {
+	case *ecdsa.PublicKey:
+		return "ecdsa-" + strings.ToLower(strings.ReplaceAll(public.Curve.Params().Name, "-", ""))
+	case ed25519.PublicKey:
+		return "ed25519"
+	case *rsa.PublicKey:
+		return fmt.Sprintf("rsa-%d", public.N.BitLen())
+	}
+	return ""
+}
