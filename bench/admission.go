@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/e2e/proxy"
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 const (
@@ -179,14 +179,11 @@ func podReview() ([]byte, error) {
 
 // makeCerts writes the certificate that both sides show into a folder, and returns what trusts it.
 func (b *bench) makeCerts(folder string) (dir string, pool *x509.CertPool) {
-	cert, authority, err := proxy.Certificate()
+	cert, err := proxy.Certificate()
 	b.check(err)
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	crt, key, err := pki.PEM(cert)
 	b.check(err)
 	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(authority)
-	return b.writeTree(folder, map[string]string{
-		"tls.crt": string(authority), "ca.crt": string(authority),
-		"tls.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
-	}), pool
+	pool.AddCert(cert.Leaf)
+	return b.writeTree(folder, map[string]string{"tls.crt": string(crt), "ca.crt": string(crt), "tls.key": string(key)}), pool
 }

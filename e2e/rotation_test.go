@@ -2,14 +2,10 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -19,46 +15,37 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// backdate is how much before it was made a certificate of webhooks begins to hold.
-const backdate = 5 * time.Minute
+	"github.com/starling-operator/starling/runtime/pki"
+)
 
 // certify makes a certificate that was made some time ago and lives for some time,
 // by an authority, or by itself.
-func certify(t *testing.T, age, life time.Duration, names []net.IP, authority *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func certify(t *testing.T, age, life time.Duration, names []net.IP, authority *tls.Certificate) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	made := time.Now().Add(-age)
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(made.UnixNano()), Subject: pkix.Name{CommonName: fmt.Sprint("e2e ", made.UnixNano())},
-		NotBefore: made.Add(-backdate), NotAfter: made.Add(life), IPAddresses: names,
+		Subject:   pkix.Name{CommonName: fmt.Sprint("e2e ", made.UnixNano())},
+		NotBefore: made.Add(-pki.Backdate), NotAfter: made.Add(life), IPAddresses: names,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if authority == nil {
 		c.IsCA, c.BasicConstraintsValid, c.KeyUsage, c.ExtKeyUsage = true, true, x509.KeyUsageCertSign, nil
-		authority, by = c, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, authority, key.Public(), by)
+	out, err := pki.Issue(c, authority)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return c, key
+	return out
 }
 
-func pemOf(t *testing.T, c *x509.Certificate, key *ecdsa.PrivateKey) (cert, private []byte) {
+func pemOf(t *testing.T, c *tls.Certificate) (cert, private []byte) {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	cert, private, err := pki.PEM(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return cert, private
 }
 
 // The certificates that an instance finds are about to be followed by others, all of
@@ -83,10 +70,10 @@ hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", names
 	for wait := 4 * time.Second; ; wait *= 3 {
 		const life = 10 * time.Minute
 		due := time.Now().Add(wait)
-		ca, caKey := certify(t, life*2/3-2*wait, life, nil, nil, nil)
-		leaf, leafKey := certify(t, life*2/3-wait, life, []net.IP{net.IPv4(127, 0, 0, 1)}, ca, caKey)
-		data["ca.crt"], data["ca.key"] = pemOf(t, ca, caKey)
-		data["tls.crt"], data["tls.key"] = pemOf(t, leaf, leafKey)
+		ca := certify(t, life*2/3-2*wait, life, nil, nil)
+		leaf := certify(t, life*2/3-wait, life, []net.IP{net.IPv4(127, 0, 0, 1)}, ca)
+		data["ca.crt"], data["ca.key"] = pemOf(t, ca)
+		data["tls.crt"], data["tls.key"] = pemOf(t, leaf)
 		if _, err := secrets.Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "starling-webhooks", Labels: map[string]string{"starling.dev/instance": f.ns + ".starling"}}, Data: data,
 		}, metav1.CreateOptions{}); err != nil {

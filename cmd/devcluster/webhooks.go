@@ -25,9 +25,6 @@ plugins:
 // webhookClient writes that configuration, and returns its file.
 func (c *certs) webhookClient() (file string, err error) {
 	own := &certs{dir: c.path("webhooks")}
-	if err := os.MkdirAll(own.dir, 0o700); err != nil {
-		return "", err
-	}
 	if err := own.openAuthority(); err != nil {
 		return "", err
 	}

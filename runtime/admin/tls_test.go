@@ -1,14 +1,10 @@
 package admin
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
+	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -16,34 +12,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // issue writes a certificate that is its own authority to a folder, as tls.crt and tls.key.
-func issue(t *testing.T) (dir string, cert tls.Certificate) {
+func issue(t *testing.T) (dir string, cert *tls.Certificate) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	cert, err := pki.Issue(&x509.Certificate{
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	for file, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	crt, key, err := pki.PEM(cert)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return dir, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), crt, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return dir, cert
 }
 
 // Probes of the kubelet show no certificate, so only metrics ask for one.
@@ -70,9 +61,9 @@ func TestMetricsOverTLS(t *testing.T) {
 		cert *tls.Certificate
 		code int
 	}{
-		{"/metrics", &known, 200},
+		{"/metrics", known, 200},
 		{"/metrics", nil, 403},
-		{"/metrics", &stranger, 0},
+		{"/metrics", stranger, 0},
 		{"/healthz", nil, 200},
 		{"/readyz", nil, 200},
 	} {
