@@ -215,11 +215,11 @@ func TestResolveSwitch(t *testing.T) {
 		tree, hooks, config *bool
 		want                Switch
 	}{
-		{false, nil, nil, nil, Switch{false, false, SourceModule}},
-		{true, nil, nil, nil, Switch{true, false, SourceModule}},
-		{true, &off, nil, nil, Switch{false, true, SourceTree}},
-		{false, &off, &on, nil, Switch{true, true, SourceHook}},
-		{false, &on, &on, &off, Switch{false, true, SourceConfig}},
+		{false, nil, nil, nil, Switch{On: false, Explicit: false, Source: SourceModule}},
+		{true, nil, nil, nil, Switch{On: true, Explicit: false, Source: SourceModule}},
+		{true, &off, nil, nil, Switch{On: false, Explicit: true, Source: SourceTree}},
+		{false, &off, &on, nil, Switch{On: true, Explicit: true, Source: SourceHook}},
+		{false, &on, &on, &off, Switch{On: false, Explicit: true, Source: SourceConfig}},
 	}
 	for _, tt := range tests {
 		if got := ResolveSwitch(tt.def, tt.tree, tt.hooks, tt.config); got != tt.want {

@@ -1,5 +1,7 @@
 package values
 
+import "cmp"
+
 // The sources of a [Switch], lowest first.
 const (
 	// SourceModule is module(enabled=…) in the module.star.
@@ -21,7 +23,12 @@ type Switch struct {
 	Explicit bool
 	// Source is one of the Source constants.
 	Source string
+	// From names the object of the user's config that says so, if that is not its ConfigMap.
+	From string
 }
+
+// Where names for people who said so.
+func (s Switch) Where() string { return cmp.Or(s.From, s.Source) }
 
 // ResolveSwitch decides whether a module is on. The highest source that says
 // anything wins; nil says nothing. Lowest first: module(enabled=…), the tree's

@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // A child that somebody changes again and again is put right later each time, as an object of a release is.
@@ -23,18 +24,15 @@ type contest struct {
 
 // contestedBy says that somebody changes objects again and again.
 func contestedBy(contests []contest) string {
-	c, where, more := contests[0], "", ""
+	c, where := contests[0], ""
 	if n := len(c.Fields); n > 0 {
 		where = " in " + c.Fields[0]
 		if n > 1 {
 			where += fmt.Sprintf(", one of %d fields", n)
 		}
 	}
-	if n := len(contests) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
-	}
 	return fmt.Sprintf("%s is contested by %s%s: it was put right %d times within %.0f minutes, and waits longer each time from now on%s",
-		c.Ref, cmp.Or(c.By, "somebody"), where, repairs.MaxRounds, repairs.Window.Minutes(), more)
+		c.Ref, cmp.Or(c.By, "somebody"), where, repairs.MaxRounds, repairs.Window.Minutes(), message.More(len(contests)-1))
 }
 
 // mostIgnores is how many parts of the list the line of leaveIt shows.

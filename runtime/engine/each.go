@@ -207,10 +207,7 @@ func (t *turn) clearSubject(m *module, s *subjects.Subject) {
 	if left&subjects.Sets != 0 {
 		t.do(DropSets{Module: m.name, Hook: s.Hook, Key: s.Key})
 	}
-	m.dropKept(s)
-	if len(m.layer(s)) > 0 {
-		t.setLayer(m, s, nil, nil)
-	}
+	t.forgetKept(m, s)
 }
 
 // begin notes which objects the first snapshot has: the hook was tried once they all

@@ -58,14 +58,10 @@ func (m *module) failures() (out []Failure) {
 				out = append(out, Failure{Module: m.name, Hook: h.gen.ID, Key: key, Reason: reason})
 			}
 		}
-		switch {
+		switch why := cmp.Or(h.barred, h.watches.Trouble(), h.echoes.Trouble()); {
 		case !h.awake():
-		case h.barred != "":
-			add("", h.barred)
-		case h.watches.Trouble() != "":
-			add("", h.watches.Trouble())
-		case h.echoes.Trouble() != "":
-			add("", h.echoes.Trouble())
+		case why != "":
+			add("", why)
 		default:
 			for _, s := range h.subjects.Failing() {
 				add(s.Key, s.Why())

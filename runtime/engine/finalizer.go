@@ -72,7 +72,7 @@ func (m *module) former(g *generation.Hook) (out []builtins.Binding) {
 }
 
 // readFinalizer takes over one that was kept.
-func (m *module) readFinalizer(data []byte) (known bool, err error) {
+func readFinalizer(_ *turn, m *module, data []byte) (known bool, err error) {
 	f, err := finalizers.Decode(data)
 	if err == nil {
 		m.finalizers.Adopt(f)

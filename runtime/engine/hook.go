@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -218,16 +219,7 @@ func (h *hook) allowedAt(now time.Time) time.Time {
 
 // trouble says why the hook has not succeeded, or "" while nothing is wrong.
 func (h *hook) trouble() string {
-	if h.barred != "" {
-		return h.barred
-	}
-	if why := h.watches.Trouble(); why != "" {
-		return why
-	}
-	if why := h.watches.Waits(); why != "" {
-		return why
-	}
-	return h.subjects.Failure()
+	return cmp.Or(h.barred, h.watches.Trouble(), h.watches.Waits(), h.subjects.Failure())
 }
 
 // watchIDs are the ids of the hook's watches by binding.

@@ -9,9 +9,39 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
-	"github.com/starling-operator/starling/runtime/engine/userconfig"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 )
+
+// keptKind is a kind of what is kept for a module. To keep something more takes a line in [keptKinds].
+type keptKind struct {
+	prefix string // of its keys
+	// adopt takes over what an earlier process has kept. It is not known when it is of a hook that the module does
+	// not have, or has no more.
+	adopt func(t *turn, m *module, data []byte) (known bool, err error)
+	// follow makes what the one that leads has kept count on a standby; nil: a standby does not go by it.
+	follow func(t *turn, m *module, data []byte) (known bool, err error)
+	// forget makes nothing of it count for a subject any more; nil: it is of none.
+	forget func(t *turn, m *module, s *subjects.Subject)
+}
+
+// keptKinds are all but the config, the order and upKey: their owners read those.
+var keptKinds = []keptKind{
+	{prefix: messageKey, adopt: readMessage},
+	{prefix: tickPrefix, adopt: readTick},
+	{prefix: finalizers.Key, adopt: readFinalizer},
+	{prefix: subjects.StateKey, adopt: readState, follow: readState, forget: forgetState},
+	{prefix: subjects.LayerKey, adopt: readLayer, follow: followLayer, forget: forgetLayer},
+}
+
+// keptKindOf is the kind of a key; without functions if this version knows none.
+func keptKindOf(key string) keptKind {
+	for _, k := range keptKinds {
+		if strings.HasPrefix(key, k.prefix) {
+			return k
+		}
+	}
+	return keptKind{}
+}
 
 // readKept takes over what an earlier process has kept for the module. A hook that is gone
 // has taken its layer and its state away; what cannot be read counts as gone, too: its hook
@@ -20,7 +50,11 @@ import (
 func (t *turn) readKept(m *module) error {
 	var errs []error
 	for key, data := range m.store.All() {
-		known, err := m.readKey(key, data)
+		kind := keptKindOf(key)
+		if kind.adopt == nil {
+			continue
+		}
+		known, err := kind.adopt(t, m, data)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("what was kept as %s cannot be read: %w", key, err))
 		}
@@ -32,31 +66,8 @@ func (t *turn) readKept(m *module) error {
 	return errors.Join(errs...)
 }
 
-// readKey takes over what was kept under one key. It is not known when it is of a hook that the module does not
-// have, or has no more.
-func (m *module) readKey(key string, data []byte) (known bool, err error) {
-	switch {
-	case key == upKey:
-		return true, nil
-	case m.gen.Global && (userconfig.IsKey(key) || key == orderKey):
-		return true, nil
-	case strings.HasPrefix(key, messageKey): // whichever hook has said it
-		_, err := decodeMessage(data)
-		return true, err
-	case strings.HasPrefix(key, tickPrefix):
-		return m.readTick(data)
-	case strings.HasPrefix(key, finalizers.Key):
-		return m.readFinalizer(data)
-	case strings.HasPrefix(key, subjects.StateKey):
-		return m.readState(data)
-	case strings.HasPrefix(key, subjects.LayerKey):
-		return m.readLayer(data)
-	}
-	return true, nil // whatever it is, it is of another version
-}
-
 // readLayer takes over the layer of a subject.
-func (m *module) readLayer(data []byte) (known bool, err error) {
+func readLayer(_ *turn, m *module, data []byte) (known bool, err error) {
 	s, layer, err := m.decodeLayer(data)
 	if s == nil || err != nil {
 		return false, err
@@ -65,13 +76,28 @@ func (m *module) readLayer(data []byte) (known bool, err error) {
 	return true, nil
 }
 
+func followLayer(t *turn, m *module, data []byte) (known bool, err error) {
+	s, layer, err := m.decodeLayer(data)
+	if s == nil || err != nil {
+		return false, err
+	}
+	t.setLayer(m, s, layer, nil)
+	return true, nil
+}
+
+func forgetLayer(t *turn, m *module, s *subjects.Subject) {
+	if len(m.layer(s)) > 0 {
+		t.setLayer(m, s, nil, nil)
+	}
+}
+
 // decodeLayer reads the layer of a subject; nil: there is no such subject any more.
 func (m *module) decodeLayer(data []byte) (*subjects.Subject, []effect.ValueOp, error) {
 	k, err := subjects.DecodeLayer(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := m.subject(k.Hook, k.Key)
+	s := m.subject(k.Of)
 	if s == nil {
 		return nil, nil, nil
 	}
@@ -83,12 +109,12 @@ func (m *module) decodeLayer(data []byte) (*subjects.Subject, []effect.ValueOp, 
 }
 
 // readState takes over the state of a subject.
-func (m *module) readState(data []byte) (known bool, err error) {
+func readState(_ *turn, m *module, data []byte) (known bool, err error) {
 	k, err := subjects.DecodeState(data)
 	if err != nil {
 		return false, err
 	}
-	s := m.subject(k.Hook, k.Key)
+	s := m.subject(k.Of)
 	if s == nil {
 		return false, nil
 	}
@@ -96,33 +122,40 @@ func (m *module) readState(data []byte) (known bool, err error) {
 	return true, nil
 }
 
-// subject returns what was kept under the id of a hook and a key, or nil when that is
-// no subject any more.
-func (m *module) subject(hook, key string) *subjects.Subject {
-	if h := m.byKey[hook]; h != nil {
-		return h.subjects.Kept(key)
+func forgetState(_ *turn, _ *module, s *subjects.Subject) { s.Remember(effect.Memory{}) }
+
+// subject returns what something was kept of, or nil when that is no subject any more.
+func (m *module) subject(of subjects.Of) *subjects.Subject {
+	if h := m.byKey[of.Hook]; h != nil {
+		return h.subjects.Kept(of.Key)
 	}
 	return nil
 }
 
-// dropKept has nothing kept of a subject any more.
+// forgetKept makes nothing count that is kept of a subject, and drops it.
+func (t *turn) forgetKept(m *module, s *subjects.Subject) {
+	for _, kind := range keptKinds {
+		if kind.forget != nil {
+			kind.forget(t, m, s)
+		}
+	}
+	m.dropKept(s)
+}
+
+// dropKept keeps nothing of a subject any more.
 func (m *module) dropKept(s *subjects.Subject) {
 	for _, key := range s.Keys() {
 		m.store.Put(key, nil)
 	}
 }
 
-// forgetOff drops what the hooks of a module that is off for good have set, once it is gone.
+// forgetOff drops the layers, the states and the ticks of a module that is off for good, once it is gone. A no of
+// enabled() stands without them: it may go by what they have set, and a yes would bring the module up to set the same
+// again. Another no has enabled() asked anew once it holds no more.
 func (e *Engine) forgetOff(m *module) {
-	if m.verdict.Do == verdicts.Forget {
-		e.forgetLayers(m)
+	if m.verdict.Do != verdicts.Forget {
+		return
 	}
-}
-
-// forgetLayers drops the layers, the states and the ticks of a module that is off for good. A no of enabled()
-// stands without them: it may go by what they have set, and a yes would bring the module up to set the same again.
-// Another no has enabled() asked anew once it holds no more.
-func (e *Engine) forgetLayers(m *module) {
 	disabled := m.answer().Says == verdicts.Disabled
 	for _, h := range m.hooks {
 		for _, t := range h.schedules {
@@ -130,19 +163,13 @@ func (e *Engine) forgetLayers(m *module) {
 			m.keepTick(t)
 		}
 		for _, s := range h.subjects.All() {
-			s.Remember(effect.Memory{})
-			if len(m.layer(s)) > 0 {
-				e.setLayer(m, s, nil, nil)
-			}
-			m.dropKept(s)
+			e.forgetKept(m, s)
 		}
 	}
-	e.showLayers(m)
-	switch {
-	case !disabled:
-	case m.verdict.Do == verdicts.Forget && !m.verdict.Asks:
-		m.eval.version = m.values.Version() - 1
-	default:
+	if e.showLayers(m); disabled {
 		m.eval.version = m.values.Version()
+		if !m.verdict.Asks {
+			m.eval.version--
+		}
 	}
 }

@@ -51,17 +51,16 @@ func (e *Engine) Lines() []Line {
 // whyItWaits says what work waits for, in the order of [module.ready].
 func (t *turn) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
 	h := m.byKey[w.ID.Group]
-	switch {
-	case h == nil:
+	if h == nil {
 		return "its hook is gone", time.Time{}
+	}
+	switch trouble := cmp.Or(h.barred, h.watches.Trouble()); {
 	case len(h.before) > 0:
 		return "a run of the hook as it was before the last change of the module tree has not ended", time.Time{}
 	case m.life == down:
 		return "the module runs no hooks now", time.Time{}
-	case h.barred != "":
-		return h.barred, time.Time{}
-	case h.watches.Trouble() != "":
-		return h.watches.Trouble(), time.Time{}
+	case trouble != "":
+		return trouble, time.Time{}
 	case h.watches.Waits() != "":
 		return "the hook " + h.watches.Waits(), time.Time{}
 	case !h.watches.Complete():

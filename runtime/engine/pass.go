@@ -139,14 +139,10 @@ func (e *Engine) released(a asked, in Released) {
 func (e *Engine) uninstalled(a asked, in Uninstalled) {
 	m := a.module
 	m.pass.Uninstalled(a.action.(Uninstall).Ref, in.Err, e.now, e.opts.Jitter())
-	if in.Err == nil {
-		m.findings[unknown] = nil
+	if in.Err != nil {
+		return
 	}
-	switch {
-	case in.Err != nil:
-	case m.removed:
+	if m.findings[unknown] = nil; m.removed {
 		e.retryFailedSoon()
-	case !m.verdict.Do.Runs():
-		e.forgetLayers(m)
 	}
 }

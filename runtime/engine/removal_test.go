@@ -273,6 +273,31 @@ func TestAModuleThatIsGoneTakesLeave(t *testing.T) {
 	}
 }
 
+// Hooks of after_delete find what hooks have set and remember, whichever way the module goes. Then that goes, too.
+func TestAfterDeleteSeesWhatHooksHaveSet(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		web, _ := webAndShop()
+		w := newWorld(t, web, leaves("shop"))
+		w.hooks["shop/work"] = func(RunHook) (effect.Effects, error) { return set("n", int64(1)), nil }
+		var saw []any
+		w.hooks["shop/last"] = func(a RunHook) (effect.Effects, error) {
+			view, err := a.Values.Compose(nil)
+			saw = append(saw, view["n"])
+			return effect.Effects{}, err
+		}
+		w.start()
+		if gone {
+			w.reload(web)
+		} else {
+			off(w, "shop")
+		}
+		w.advance(time.Hour)
+		if !slices.Equal(saw, []any{int64(1)}) || len(w.kept["shop"]) > 0 {
+			t.Errorf("gone %v: after_delete saw %v, kept is %v", gone, saw, copyKept(w.kept))
+		}
+	}
+}
+
 // A before_delete hook that fails holds the release, and the status says so, until it
 // succeeds; or the module comes back and has all that it had.
 func TestAModuleThatIsGoneWaitsForItsHooks(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
+	"github.com/starling-operator/starling/runtime/message"
 )
 
 // DriftObject is an object of a release that is not as Starling has left it.
@@ -38,10 +39,7 @@ func (e *Engine) drifted(in Drift) {
 func (d Drift) untouched() (out []string) {
 	if len(d.Going) > 0 {
 		text := d.Going[0].String() + " is being deleted, and stays until its finalizers are gone"
-		if n := len(d.Going) - 1; n > 0 {
-			text += fmt.Sprintf(" (and %d more)", n)
-		}
-		out = append(out, text)
+		out = append(out, text+message.More(len(d.Going)-1))
 	}
 	return out
 }
@@ -75,10 +73,7 @@ func differs(objects []DriftObject) string {
 	default:
 		text = o.String() + " was changed"
 	}
-	if n := len(objects) - 1; n > 0 {
-		text += fmt.Sprintf(" (and %d more)", n)
-	}
-	return text + "; it stays so, for drift is reported alone"
+	return text + message.More(len(objects)-1) + "; it stays so, for drift is reported alone"
 }
 
 // repairable says that objects of the module's release may be put right: nothing else works on it, and

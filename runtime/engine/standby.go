@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
@@ -119,7 +117,7 @@ func (e *Engine) cold() string {
 	return ""
 }
 
-// followKept has layers and states of a module be those that the one that leads has kept.
+// followKept makes what the one that leads has kept for a module count here: layers and states.
 func (e *Engine) followKept(in Kept) {
 	m := e.any(in.Module)
 	if m == nil {
@@ -132,40 +130,19 @@ func (e *Engine) followKept(in Kept) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if in.Data[key] == nil {
-			note(key, e.followKey(m, key, before[key], true))
+		if kind := keptKindOf(key); in.Data[key] == nil && kind.forget != nil {
+			of, err := subjects.DecodeOf(before[key])
+			if s := m.subject(of); s != nil {
+				kind.forget(&e.turn, m, s)
+			}
+			note(key, err)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Data)) {
-		if !bytes.Equal(before[key], in.Data[key]) {
-			note(key, e.followKey(m, key, in.Data[key], false))
+		if kind := keptKindOf(key); kind.follow != nil && !bytes.Equal(before[key], in.Data[key]) {
+			_, err := kind.follow(&e.turn, m, in.Data[key])
+			note(key, err)
 		}
 	}
 	m.store = persist.Follow(in.Data)
-}
-
-// followKey has one layer or state count from now on, or no more; data is the last that was kept of it.
-func (t *turn) followKey(m *module, key string, data []byte, gone bool) error {
-	switch {
-	case strings.HasPrefix(key, subjects.LayerKey):
-		s, layer, err := m.decodeLayer(data)
-		if s == nil || err != nil {
-			return err
-		}
-		if gone {
-			layer = nil
-		}
-		t.setLayer(m, s, layer, nil)
-	case !strings.HasPrefix(key, subjects.StateKey):
-	case gone:
-		k, err := subjects.DecodeState(data)
-		if s := m.subject(k.Hook, k.Key); s != nil && err == nil {
-			s.Remember(effect.Memory{})
-		}
-		return err
-	default:
-		_, err := m.readState(data)
-		return err
-	}
-	return nil
 }

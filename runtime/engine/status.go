@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -228,15 +229,13 @@ func (t *turn) hookStatus(h *hook) status.Hook {
 	}
 	out.NextTry = future(notBefore, t.now)
 	out.NextRun = future(h.schedules.Next(), t.now)
-	switch {
+	switch trouble := cmp.Or(h.barred, h.watches.Trouble()); {
 	case !h.awake():
 		out.State = status.HookOff
 	case h.lane.Busy(h.gen.ID):
 		out.State = status.HookRunning
-	case h.barred != "":
-		out.State, out.LastError = status.HookFailed, h.barred
-	case h.watches.Trouble() != "":
-		out.State, out.LastError = status.HookFailed, h.watches.Trouble()
+	case trouble != "":
+		out.State, out.LastError = status.HookFailed, trouble
 	case h.watches.Waits() != "":
 		out.State = status.HookWaiting
 	case out.LastError != "":

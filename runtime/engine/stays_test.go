@@ -194,19 +194,26 @@ func TestAnOlderTreeKeepsChildrenOfOtherKinds(t *testing.T) {
 // The tree switches a module off that has webhooks: they stay registered. Users switch it off as always.
 func TestAnOlderTreeKeepsWebhooksOfModulesThatAreOff(t *testing.T) {
 	reviewed := code("1", hk("a", onWatch("nodes"), builtins.Binding{Name: "v", Admission: &builtins.AdmissionBinding{}}))
-	w := newWorld(t, mod("web", isOn(), reviewed), mod("shop", isOn(), reviewed))
-	w.start()
-	w.gen.Tree.Values = map[string]any{"webEnabled": false}
-	w.stays, w.served = "noon", nil
-	w.start()
-	off(w, "shop")
-	w.advance(time.Hour)
-	if want := []string{"shop: shop/a", "shop:"}; !slices.Equal(w.served, want) {
-		t.Errorf("served %q, want %q", w.served, want)
-	}
-	w.in(Stays{})
-	if want := []string{"shop: shop/a", "shop:", "web:"}; !slices.Equal(w.served, want) {
-		t.Errorf("served %q, want %q", w.served, want)
+	for name, no := range map[string]Config{
+		"in the ConfigMap":     {State: ConfigPresent, Data: map[string]string{"shopEnabled": "false"}},
+		"in the Module object": {State: ConfigPresent, ObjectsState: ConfigPresent, Objects: map[string]ConfigObject{"shop": {Enabled: new(false)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, mod("web", isOn(), reviewed), mod("shop", isOn(), reviewed))
+			w.start()
+			w.gen.Tree.Values = map[string]any{"webEnabled": false}
+			w.stays, w.served = "noon", nil
+			w.start()
+			w.in(no)
+			w.advance(time.Hour)
+			if want := []string{"shop: shop/a", "shop:"}; !slices.Equal(w.served, want) {
+				t.Errorf("served %q, want %q", w.served, want)
+			}
+			w.in(Stays{})
+			if want := []string{"shop: shop/a", "shop:", "web:"}; !slices.Equal(w.served, want) {
+				t.Errorf("served %q, want %q", w.served, want)
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func (t *turn) fireSchedules(m *module) {
 }
 
 // readTick takes over the last tick of a schedule.
-func (m *module) readTick(data []byte) (known bool, err error) {
+func readTick(_ *turn, m *module, data []byte) (known bool, err error) {
 	for _, h := range m.hooks {
 		if known, err = h.schedules.Read(data); known || err != nil {
 			break

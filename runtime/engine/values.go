@@ -127,8 +127,8 @@ func hidden(text string, secrets []string) string {
 func (e *Engine) resolveSwitch(m *module) values.Switch {
 	out := values.ResolveSwitch(m.gen.Decl.Enabled, e.gen.Values.Switch(m.name),
 		e.layers.Switch(values.EnabledKey(m.gen.Key)), e.config.Accepted().Switch(m.name))
-	if object := e.config.SwitchFrom(m.name); object != "" && out.Source == values.SourceConfig {
-		out.Source = object
+	if out.Source == values.SourceConfig {
+		out.From = e.config.SwitchFrom(m.name)
 	}
 	return out
 }

@@ -1,6 +1,10 @@
 package subjects
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/starling-operator/starling/runtime/message"
+)
 
 // FirstRun is how far a subject has come since its module came up.
 type FirstRun int
@@ -151,8 +155,5 @@ func (t *Set) Waiting() (text string) {
 			more++
 		}
 	}
-	if more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	return text
+	return text + message.More(more)
 }

@@ -18,20 +18,30 @@ const (
 	StateKey = "state."
 )
 
+// Of names the subject that something is kept of.
+type Of struct {
+	Hook string `json:"hook"`
+	Key  string `json:"key,omitempty"`
+}
+
 // KeptLayer is what is kept of the layer of a subject.
 type KeptLayer struct {
-	Hook string          `json:"hook"`
-	Key  string          `json:"key,omitempty"`
-	Ops  json.RawMessage `json:"ops"`
+	Of
+	Ops json.RawMessage `json:"ops"`
 }
 
 // KeptState is what is kept of what a subject remembers.
 type KeptState struct {
-	Hook  string         `json:"hook"`
-	Key   string         `json:"key,omitempty"`
+	Of
 	State map[string]any `json:"state"`
 	// Secrets are the paths inside State at which secret texts stand.
 	Secrets [][]string `json:"secrets,omitempty"`
+}
+
+// DecodeOf reads what something was kept of.
+func DecodeOf(data []byte) (of Of, err error) {
+	err = json.Unmarshal(data, &of)
+	return of, err
 }
 
 // DecodeLayer reads what was kept of a layer.
@@ -85,7 +95,7 @@ func (s *Subject) encodeLayer(layer []effect.ValueOp) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err = enc.Encode(KeptLayer{s.Hook, s.Key, ops})
+	err = enc.Encode(KeptLayer{Of{s.Hook, s.Key}, ops})
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
@@ -93,5 +103,5 @@ func (s *Subject) encodeState(memory effect.Memory) ([]byte, error) {
 	if len(memory.State) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(KeptState{s.Hook, s.Key, memory.State, memory.StateSecrets})
+	return json.Marshal(KeptState{Of{s.Hook, s.Key}, memory.State, memory.StateSecrets})
 }

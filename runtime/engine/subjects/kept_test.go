@@ -24,7 +24,7 @@ func TestWhatIsKeptOfASubjectIsRead(t *testing.T) {
 		t.Errorf("the layer is %v, error %v", ops, err)
 	}
 	state, err := DecodeState(kept[s.Keys()[1]])
-	want := KeptState{"web/a", "x", map[string]any{"n": int64(1), "token": "s3cret"}, [][]string{{"token"}}}
+	want := KeptState{Of{"web/a", "x"}, map[string]any{"n": int64(1), "token": "s3cret"}, [][]string{{"token"}}}
 	if err != nil || !reflect.DeepEqual(state, want) {
 		t.Errorf("the state is %+v, error %v", state, err)
 	}

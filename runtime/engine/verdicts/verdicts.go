@@ -175,14 +175,14 @@ func decideBefore(f Facts) (v Verdict, stops bool) {
 		return hold(status.ModuleStarting, false, "waits for "+f.Global.Pending), true
 	case inTree && f.Global.Pending != "":
 		// The hook may be the one that says yes, under another name: the module goes on.
-		v := hold(status.ModuleStarting, false, fmt.Sprintf("%sEnabled: false in %s; waits for %s", f.Key, f.Switch.Source, f.Global.Pending))
+		v := hold(status.ModuleStarting, false, fmt.Sprintf("%sEnabled: false in %s; waits for %s", f.Key, f.Switch.Where(), f.Global.Pending))
 		v.Do = RunHooks
 		return v, true
 	case inTree && f.Global.Failing != "":
 		// The hook may be the one that says yes; its error is no no.
-		return off("%sEnabled: false in %s, while global hook %s fails", f.Key, f.Switch.Source, f.Global.Failing)
+		return off("%sEnabled: false in %s, while global hook %s fails", f.Key, f.Switch.Where(), f.Global.Failing)
 	case !f.Switch.On && f.Switch.Explicit:
-		return uninstalls(f, fmt.Sprintf("%sEnabled: false in %s", f.Key, f.Switch.Source)), true
+		return uninstalls(f, fmt.Sprintf("%sEnabled: false in %s", f.Key, f.Switch.Where())), true
 	case !f.Switch.On:
 		return off("add `%sEnabled: true` to values.yaml or module(enabled=True)", f.Key)
 	case f.Before.Lost() != "" && f.LostUninstalls && f.ConfigUnread == "" && f.Global == (Global{}):
