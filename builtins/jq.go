@@ -116,7 +116,7 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 	defer stop()
 	limited := &jqContext{Context: ctx, room: room}
 	go limited.clock(stop) // until the program ends
-	results := code.RunWithContext(limited, toJQ(in))
+	results := code.RunWithContext(limited, object.Change(in, toJQ))
 	out := []starlark.Value{}
 	left := maxJQ
 	for len(out) < most {
@@ -133,7 +133,7 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 		if err := weigh(v, &left, 0); err != nil {
 			return nil, fmt.Errorf("the result is %w", err)
 		}
-		fresh, err := object.Copy(object.FromPlain(fromJQ(v)))
+		fresh, err := object.Copy(object.FromPlain(object.Change(object.CopyPlain(v), fromJQ)))
 		if err != nil {
 			return nil, err
 		}
@@ -242,48 +242,26 @@ func jqError(err error) error {
 	return errors.New(text)
 }
 
-// toJQ gives the integers of a tree the types of gojq. The tree is changed.
-func toJQ(tree any) any {
-	switch v := tree.(type) {
-	case int64:
+// toJQ gives an integer the type of gojq.
+func toJQ(v any) any {
+	if v, is := v.(int64); is {
 		if v < math.MinInt || v > math.MaxInt {
 			return big.NewInt(v)
 		}
 		return int(v)
-	case map[string]any:
-		for k, e := range v {
-			v[k] = toJQ(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = toJQ(e)
-		}
-	}
-	return tree
-}
-
-// fromJQ copies an output, which may share parts with others, and makes its
-// numbers those that Starlark knows.
-func fromJQ(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if i, ok := new(big.Int).SetString(v.String(), 10); ok {
-			return i
-		}
-		f, _ := v.Float64() // out of range: infinite, as in jq
-		return f
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = fromJQ(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = fromJQ(e)
-		}
-		return out
 	}
 	return v
+}
+
+// fromJQ gives a number the type that Starlark knows.
+func fromJQ(v any) any {
+	number, is := v.(json.Number)
+	if !is {
+		return v
+	}
+	if i, ok := new(big.Int).SetString(number.String(), 10); ok {
+		return i
+	}
+	f, _ := number.Float64() // out of range: infinite, as in jq
+	return f
 }

@@ -57,27 +57,17 @@ func encodeJSON(tree any) (string, error) {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(floatsAsText(tree)); err != nil {
+	if err := enc.Encode(object.Change(tree, floatAsText)); err != nil {
 		return "", err
 	}
 	return strings.TrimSuffix(out.String(), "\n"), checkText(out.Len())
 }
 
-// floatsAsText changes the tree, which nobody else holds.
-func floatsAsText(tree any) any {
-	switch v := tree.(type) {
-	case float64:
-		return json.Number(starlark.Float(v).String())
-	case map[string]any:
-		for k, e := range v {
-			v[k] = floatsAsText(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = floatsAsText(e)
-		}
+func floatAsText(v any) any {
+	if f, is := v.(float64); is {
+		return json.Number(starlark.Float(f).String())
 	}
-	return tree
+	return v
 }
 
 func callJSONEncodeIndent(c *call) (starlark.Value, error) {

@@ -49,29 +49,23 @@ func encodeYAML(plain any) (string, error) {
 	}
 	// Not by way of JSON, in which some characters stand as they are that YAML
 	// must escape.
-	out, err := goyaml.Marshal(inOrder(plain))
+	out, err := goyaml.Marshal(object.Change(object.CopyPlain(plain), inOrder))
 	return string(out), err
 }
 
-// inOrder sorts the keys of plain data by their bytes. The library's own order puts
+// inOrder sorts the keys of a dict by their bytes. The library's own order puts
 // numbers within keys in theirs, and depends on chance for keys such as "1C", "20"
 // and "20A".
 func inOrder(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(goyaml.MapSlice, 0, len(v))
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, goyaml.MapItem{Key: k, Value: inOrder(v[k])})
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = inOrder(e)
-		}
-		return out
+	dict, is := v.(map[string]any)
+	if !is {
+		return v
 	}
-	return v
+	out := make(goyaml.MapSlice, 0, len(dict))
+	for _, k := range slices.Sorted(maps.Keys(dict)) {
+		out = append(out, goyaml.MapItem{Key: k, Value: dict[k]})
+	}
+	return out
 }
 
 // yamlSize guesses the size of plain data as YAML. Indentation can make it far

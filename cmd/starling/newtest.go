@@ -132,7 +132,7 @@ func testOf(ctx context.Context, r *record.Record) ([]byte, error) {
 		return nil, err
 	}
 	full := run
-	run = record.Slim(full).(map[string]any)
+	run = record.Slim(full)
 	again, err := record.Rerun(ctx, run, recorded, governor)
 	if err == nil && !slices.Equal(lines, again) {
 		run = full

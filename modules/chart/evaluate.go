@@ -186,7 +186,9 @@ func checkRendered(files map[string]string) error {
 }
 
 // packPlain writes plain data as JSON from which unpackPlain reads the same: a float that is whole stays one.
-func packPlain(m map[string]any) ([]byte, error) { return json.Marshal(markFloats(m)) }
+func packPlain(m map[string]any) ([]byte, error) {
+	return json.Marshal(plain.Change(plain.CopyPlain(m), markFloat))
+}
 
 func unpackPlain(data []byte) (map[string]any, error) {
 	var m map[string]any
@@ -194,26 +196,14 @@ func unpackPlain(data []byte) (map[string]any, error) {
 	return m, err
 }
 
-func markFloats(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = markFloats(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = markFloats(e)
-		}
-		return out
-	case float64:
-		text := strconv.FormatFloat(v, 'g', -1, 64)
-		if !strings.ContainsAny(text, ".eEIN") {
-			text += ".0"
-		}
-		return json.Number(text)
+func markFloat(v any) any {
+	f, is := v.(float64)
+	if !is {
+		return v
 	}
-	return v
+	text := strconv.FormatFloat(f, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".eEIN") {
+		text += ".0"
+	}
+	return json.Number(text)
 }

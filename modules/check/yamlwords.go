@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 var boolWord = regexp.MustCompile(`(?m)^[ \t]*(?:- +)?(y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF):(?:\s|$)`)
@@ -33,16 +33,12 @@ func (c *checker) boolKey(check string, m *generation.Module, file string, data 
 
 // hasBoolKey says whether a map in v has the key "true" or "false", as YAML makes it of words.
 func hasBoolKey(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, below := range v {
-			if key == "true" || key == "false" || hasBoolKey(below) {
+	for e := range object.All(v) {
+		m, _ := e.(map[string]any)
+		for _, word := range []string{"true", "false"} {
+			if _, has := m[word]; has {
 				return true
 			}
-		}
-	case []any:
-		if slices.ContainsFunc(v, hasBoolKey) {
-			return true
 		}
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // config is what a hook prints for --config, in configVersion v1.
@@ -232,15 +233,9 @@ func unknownFields(raw []byte) (unknown []string) {
 
 // drop takes a key out of all maps.
 func drop(v any, key string) {
-	switch v := v.(type) {
-	case map[string]any:
-		delete(v, key)
-		for _, e := range v {
-			drop(e, key)
-		}
-	case []any:
-		for _, e := range v {
-			drop(e, key)
+	for e := range object.All(v) {
+		if m, is := e.(map[string]any); is {
+			delete(m, key)
 		}
 	}
 }

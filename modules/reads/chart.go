@@ -6,13 +6,13 @@ import (
 	"io"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Chart returns what a chart reads of the global values: its templates, those of its
@@ -172,17 +172,10 @@ func isMap(v any) bool { _, is := v.(map[string]any); return is }
 // mentions says whether a text in v may name exports: a template may evaluate it. The keys of global,
 // where these stand, do not count.
 func mentions(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, exportsKey)
-	case map[string]any:
-		for _, e := range v {
-			if mentions(e) {
-				return true
-			}
+	for e := range object.All(v) {
+		if text, is := e.(string); is && strings.Contains(text, exportsKey) {
+			return true
 		}
-	case []any:
-		return slices.ContainsFunc(v, mentions)
 	}
 	return false
 }

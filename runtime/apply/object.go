@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Writer writes objects by server-side apply, with force: what it wants of an object is its manager's afterwards.
@@ -166,31 +168,11 @@ func Union(a any, b map[string]any) map[string]any {
 
 // Desired is a copy of an object without what the API server fills in, and without nulls.
 func Desired(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: withoutNulls(obj.Object).(map[string]any)}
+	out := &unstructured.Unstructured{Object: object.WithoutNulls(obj.Object)}
 	for _, key := range []string{"managedFields", "creationTimestamp", "uid", "resourceVersion", "generation", "selfLink"} {
 		unstructured.RemoveNestedField(out.Object, "metadata", key)
 	}
 	return out
-}
-
-func withoutNulls(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, inner := range v {
-			if inner != nil {
-				out[key] = withoutNulls(inner)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, inner := range v {
-			out[i] = withoutNulls(inner)
-		}
-		return out
-	}
-	return v
 }
 
 // claim makes the manager's what was written for it without apply, and takes what it owns from nobody: the API server

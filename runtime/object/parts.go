@@ -57,20 +57,14 @@ func (p *Parts) applied(metadata any) {
 }
 
 func (p *Parts) leaves(v any) {
-	switch v := v.(type) {
-	case string:
-		p.add(v)
-	case int64:
-		p.add(strconv.FormatInt(v, 10))
-	case float64:
-		p.add(strconv.FormatFloat(v, 'f', -1, 64))
-	case map[string]any:
-		for _, e := range v {
-			p.leaves(e)
-		}
-	case []any:
-		for _, e := range v {
-			p.leaves(e)
+	for e := range All(v) {
+		switch e := e.(type) {
+		case string:
+			p.add(e)
+		case int64:
+			p.add(strconv.FormatInt(e, 10))
+		case float64:
+			p.add(strconv.FormatFloat(e, 'f', -1, 64))
 		}
 	}
 }

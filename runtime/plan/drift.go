@@ -268,32 +268,10 @@ func flat(list []map[string]any) (out []map[string]any) {
 	for _, obj := range list {
 		objects, _ := object.Objects(obj)
 		for _, one := range objects {
-			one, _ = said(one).(map[string]any)
-			out = append(out, chart.Applied(one))
+			out = append(out, chart.Applied(object.WithoutNulls(one)))
 		}
 	}
 	return out
-}
-
-// said is a value without what is null, which stands for "as the API server has it".
-func said(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for key, e := range v {
-			if e != nil {
-				out[key] = said(e)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = said(e)
-		}
-		return out
-	}
-	return v
 }
 
 func inNamespace(obj map[string]any, namespace string) map[string]any {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -132,28 +133,20 @@ func (r *Record) Written() (run map[string]any, lines []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return decodable(mask.Plain(texts(plain))).(map[string]any), mask.effects(r.Outcome), nil
+	run = mask.Plain(object.Change(plain, asText)).(map[string]any)
+	decodable(run)
+	return run, mask.effects(r.Outcome), nil
 }
 
 // Slim is a run of [Record.Written] without managedFields, which hooks look at seldom, and which are long.
-func Slim(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			if key != "managedFields" {
-				out[key] = Slim(e)
-			}
+func Slim(run map[string]any) map[string]any {
+	out := object.CopyPlain(run).(map[string]any)
+	for e := range object.All(out) {
+		if m, is := e.(map[string]any); is {
+			delete(m, "managedFields")
 		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = Slim(e)
-		}
-		return out
 	}
-	return v
+	return out
 }
 
 // effects are the lines of what a run asks for, without its log.
@@ -181,7 +174,7 @@ func readWritten(run map[string]any) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := c.write(untexts(run))
+	data, err := c.write(object.Change(object.CopyPlain(run), asBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -280,75 +273,41 @@ const (
 	bytesAsBase64 = "$base64"
 )
 
-// texts puts texts in the place of bytes.
-func texts(v any) any {
-	switch v := v.(type) {
-	case []byte:
-		if utf8.Valid(v) {
-			return map[string]any{bytesAsText: string(v)}
-		}
-		return map[string]any{bytesAsBase64: base64.StdEncoding.EncodeToString(v)}
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			out[key] = texts(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = texts(e)
-		}
-		return out
+// asText puts text in the place of bytes.
+func asText(v any) any {
+	data, is := v.([]byte)
+	switch {
+	case !is:
+		return v
+	case utf8.Valid(data):
+		return map[string]any{bytesAsText: string(data)}
 	}
-	return v
+	return map[string]any{bytesAsBase64: base64.StdEncoding.EncodeToString(data)}
 }
 
-// untexts is the reverse of texts.
-func untexts(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if text, is := v[bytesAsText].(string); is && len(v) == 1 {
-			return []byte(text)
+// asBytes is the reverse of asText.
+func asBytes(v any) any {
+	m, _ := v.(map[string]any)
+	if text, is := m[bytesAsText].(string); is && len(m) == 1 {
+		return []byte(text)
+	}
+	if text, is := m[bytesAsBase64].(string); is && len(m) == 1 {
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+			return data
 		}
-		if text, is := v[bytesAsBase64].(string); is && len(v) == 1 {
-			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
-				return data
-			}
-		}
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			out[key] = untexts(e)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = untexts(e)
-		}
-		return out
 	}
 	return v
 }
 
 // decodable has the data of hidden Secrets be base64, as hooks decode it.
-func decodable(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, e := range v {
-			decodable(e)
-		}
-		if data, is := v["data"].(map[string]any); is && v["kind"] == "Secret" {
-			for key, text := range data {
-				if text == Hidden {
-					data[key] = base64.StdEncoding.EncodeToString([]byte(Hidden))
-				}
+func decodable(run any) {
+	for v := range object.All(run) {
+		m, _ := v.(map[string]any)
+		data, _ := m["data"].(map[string]any)
+		for key, text := range data {
+			if m["kind"] == "Secret" && text == Hidden {
+				data[key] = base64.StdEncoding.EncodeToString([]byte(Hidden))
 			}
 		}
-	case []any:
-		for _, e := range v {
-			decodable(e)
-		}
 	}
-	return v
 }
