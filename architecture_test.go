@@ -28,7 +28,7 @@ var layers = []struct {
 	{"plans", []string{"runtime/plan"}, false},
 	{"drivers", []string{"runtime/live", "runtime/sim"}, false},
 	{"what drivers share", []string{"runtime/executor"}, false},
-	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/drift", "runtime/sim/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/inputs", "runtime/logs", "runtime/metrics", "runtime/modules", "runtime/record", "runtime/reload", "runtime/replicas", "runtime/tlsfiles", "runtime/tracing", "runtime/sim/store", "runtime/sim/rest", "runtime/sim/workloads", "modules/release"}, true},
+	{"parts of drivers", []string{"runtime/watch", "runtime/cluster", "runtime/codec", "runtime/drift", "runtime/sim/apitest", "runtime/admin", "runtime/webhook", "runtime/httpclient", "runtime/httpserver", "runtime/httplimit", "runtime/inputs", "runtime/logs", "runtime/metrics", "runtime/modules", "runtime/record", "runtime/reload", "runtime/replicas", "runtime/tlsfiles", "runtime/tracing", "runtime/sim/store", "runtime/sim/rest", "runtime/sim/workloads", "modules/release"}, true},
 	{"engine", []string{"runtime/engine"}, false},
 	{"machines of the engine", []string{"runtime/engine/adoption", "runtime/engine/agenda", "runtime/engine/causes", "runtime/engine/finalizers", "runtime/engine/layers", "runtime/engine/lookups", "runtime/engine/persist", "runtime/engine/releases", "runtime/engine/repairs", "runtime/engine/sets", "runtime/engine/standings", "runtime/engine/subjects", "runtime/engine/timers", "runtime/engine/userconfig", "runtime/engine/verdicts", "runtime/engine/watches"}, false},
 	{"what the engine decides with", []string{"runtime/lane", "runtime/hook", "runtime/generation"}, true},

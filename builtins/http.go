@@ -66,13 +66,13 @@ type NoAnswerError struct{ Reason string }
 
 func (e *NoAnswerError) Error() string { return e.Reason }
 
-// Fetched is what a server answered, whatever its status.
+// Fetched is what a server answered, whatever its status. The tags are its names in the record of a run.
 type Fetched struct {
-	Status int
+	Status int `cbor:"status"`
 	// Headers are by their names in lower case; several values of one are joined by
 	// ", ".
-	Headers map[string]string
-	Body    []byte
+	Headers map[string]string `cbor:"headers,omitempty"`
+	Body    []byte            `cbor:"body,omitempty"`
 }
 
 // The parameters of all requests, and of those that are made in the run.

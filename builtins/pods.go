@@ -29,10 +29,11 @@ type Answerer interface {
 	Ask(ctx context.Context, q effect.Ask) (map[string]any, error)
 }
 
-// Executed is a command that has ended.
+// Executed is a command that has ended. The tags are its names in the record of a run.
 type Executed struct {
-	Code           int
-	Stdout, Stderr []byte
+	Code   int    `cbor:"code"`
+	Stdout []byte `cbor:"stdout,omitempty"`
+	Stderr []byte `cbor:"stderr,omitempty"`
 }
 
 // verbsOfKinds are verbs of grants for one kind of v1: RBAC knows them as subresources, and "*" does not

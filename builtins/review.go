@@ -16,31 +16,35 @@ import (
 )
 
 // Review is what the API server asks a validating or mutating hook about. All of it
-// is only read once it was handed over.
+// is only read once it was handed over. The tags are its names in the record of a run, which has OldObject and Options
+// in its own form.
 type Review struct {
-	UID string
+	UID string `cbor:"uid,omitempty"`
 	// Operation is CREATE, UPDATE, DELETE or CONNECT.
-	Operation string
+	Operation string `cbor:"operation,omitempty"`
 	// Object is the object as it will be, OldObject as it was; nil where there is
 	// none.
-	Object, OldObject map[string]any
-	Namespace         string
+	Object    map[string]any `cbor:"object"`
+	OldObject map[string]any `cbor:"-"`
+	Namespace string         `cbor:"namespace,omitempty"`
 	// Name is empty when the server makes it up.
-	Name string
+	Name string `cbor:"name,omitempty"`
 	// APIVersion and Kind are those of Object.
-	APIVersion, Kind string
+	APIVersion string `cbor:"apiVersion,omitempty"`
+	Kind       string `cbor:"kind,omitempty"`
 	// Resource is the plural name, in ResourceAPIVersion.
-	Resource, ResourceAPIVersion string
-	Subresource                  string
+	Resource           string `cbor:"resource,omitempty"`
+	ResourceAPIVersion string `cbor:"resourceAPIVersion,omitempty"`
+	Subresource        string `cbor:"subresource,omitempty"`
 	// Asked is the request as its client has made it: in another version, or on another resource,
 	// when the API server has converted it for the hook. Nil: as it is here.
-	Asked   *ReviewTarget
-	User    ReviewUser
-	DryRun  bool
-	Options map[string]any
+	Asked   *ReviewTarget  `cbor:"asked,omitempty"`
+	User    ReviewUser     `cbor:"user"`
+	DryRun  bool           `cbor:"dryRun,omitempty"`
+	Options map[string]any `cbor:"-"`
 	// Late, when set, decodes "old_object" or "options" once a hook looks at it:
 	// most do not. OldObject and Options are nil then.
-	Late func(name string) (map[string]any, error)
+	Late func(name string) (map[string]any, error) `cbor:"-"`
 }
 
 // ReviewTarget is what a request is about.

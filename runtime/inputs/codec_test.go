@@ -23,21 +23,10 @@ import (
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
-	"github.com/starling-operator/starling/runtime/record"
 )
-
-func newCodec(t testing.TB) *record.Codec {
-	t.Helper()
-	c, err := record.NewCodec()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // A new field of an input comes here by itself: it is carried, or this test fails.
 func TestEveryInputIsCarriedWhole(t *testing.T) {
-	c := newCodec(t)
 	gen := compile(t, quiet, 1, nil)
 	for _, zero := range kinds {
 		t.Run(kindOf(zero), func(t *testing.T) {
@@ -45,16 +34,16 @@ func TestEveryInputIsCarriedWhole(t *testing.T) {
 			fill(t, v, 0)
 			set(v, gen)
 			in := v.Interface().(engine.Input)
-			data, err := raw(c, in)
+			data, err := raw(in)
 			if err != nil {
 				t.Fatal(err)
 			}
-			back, err := (&decoder{codec: c, generation: gen}).input(kindOf(in), data)
+			back, err := (&decoder{generation: gen}).input(kindOf(in), data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			whole(t, kindOf(in), reflect.ValueOf(back), 0)
-			if again, err := raw(c, back); err != nil || !bytes.Equal(data, again) {
+			if again, err := raw(back); err != nil || !bytes.Equal(data, again) {
 				t.Errorf("%v: it comes back as %+v", err, back)
 			}
 		})
@@ -134,7 +123,7 @@ func TestDataComesBackAsItWas(t *testing.T) {
 	if back := carried(t, in); !reflect.DeepEqual(back, in) {
 		t.Errorf("%#v comes back as %#v", in, back)
 	}
-	if _, err := raw(newCodec(t), engine.RunDone{Response: builtins.Response{Object: map[string]any{"at": time.Time{}}}}); err == nil ||
+	if _, err := raw(engine.RunDone{Response: builtins.Response{Object: map[string]any{"at": time.Time{}}}}); err == nil ||
 		!strings.Contains(err.Error(), `RunDone.Response.Object["at"] cannot be written down`) {
 		t.Errorf("what is no plain data: %v", err)
 	}
@@ -142,12 +131,11 @@ func TestDataComesBackAsItWas(t *testing.T) {
 
 func carried[I engine.Input](t *testing.T, in I) I {
 	t.Helper()
-	c := newCodec(t)
-	data, err := raw(c, in)
+	data, err := raw(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := (&decoder{codec: c}).input(kindOf(in), data)
+	back, err := (&decoder{}).input(kindOf(in), data)
 	if err != nil {
 		t.Fatal(err)
 	}

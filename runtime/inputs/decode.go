@@ -13,15 +13,14 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
-	"github.com/starling-operator/starling/runtime/record"
 )
 
 // decoder is the reverse of plain, for all that inputs hold.
 type decoder struct {
-	codec *record.Codec
 	// generation is the one that inputs with a generation bring.
 	generation *generation.Generation
 }
@@ -60,7 +59,7 @@ func (d *decoder) input(kind string, data cbor.RawMessage) (engine.Input, error)
 }
 
 func (d *decoder) read(data []byte, into any) error {
-	if d.codec.Read(data, into) != nil {
+	if codec.Read(data, into) != nil {
 		return errData
 	}
 	return nil
@@ -81,8 +80,9 @@ func (d *decoder) into(data cbor.RawMessage, v reflect.Value) error {
 		v.Set(reflect.ValueOf(hook.NewSeen()))
 		return nil
 	case typeOfRequest:
-		r, err := d.codec.ReadRequest(data)
-		v.Set(reflect.ValueOf(r))
+		var r *codec.Request
+		err := d.read(data, &r)
+		v.Set(reflect.ValueOf(r.Request()))
 		return err
 	case typeOfTime:
 		var text string
@@ -93,9 +93,10 @@ func (d *decoder) into(data cbor.RawMessage, v reflect.Value) error {
 		v.Set(reflect.ValueOf(at))
 		return err
 	case typeOfValue:
-		row, err := d.codec.ReadValue(data)
+		var row *codec.Value
+		err := d.read(data, &row)
 		if row != nil {
-			v.Set(reflect.ValueOf(row))
+			v.Set(reflect.ValueOf(row.Starlark()))
 		}
 		return err
 	case typeOfError:

@@ -16,8 +16,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/record"
 )
 
 // format is the version of the file. It grows when an entry no longer means what it meant.
@@ -86,8 +86,8 @@ var kinds = []engine.Input{
 }
 
 // writeEntry appends an entry to data.
-func writeEntry(data []byte, c *record.Codec, e *entry) ([]byte, error) {
-	body, err := c.Write(e)
+func writeEntry(data []byte, e *entry) ([]byte, error) {
+	body, err := codec.Write(e)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ type reader interface {
 
 // readEntry returns the next entry. [io.EOF]: there is no more; [io.ErrUnexpectedEOF]: the
 // last one is cut off, as by a process that was killed.
-func readEntry(r reader, c *record.Codec) (*entry, error) {
+func readEntry(r reader) (*entry, error) {
 	size, err := binary.ReadUvarint(r)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func readEntry(r reader, c *record.Codec) (*entry, error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	e := &entry{}
-	if c.Read(body, e) != nil {
+	if codec.Read(body, e) != nil {
 		return nil, errBroken
 	}
 	return e, nil

@@ -12,11 +12,11 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/lane"
-	"github.com/starling-operator/starling/runtime/record"
 )
 
 // failure is an error: its text, and what the engine looks for in it.
@@ -55,7 +55,7 @@ func failureOf(err error) *failure {
 
 // plain turns inputs, actions and what they hold into data that a codec writes. Zero fields
 // are left out.
-func plain(c *record.Codec, v reflect.Value) (any, error) {
+func plain(v reflect.Value) (any, error) {
 	switch {
 	case v.Type() == typeOfAny:
 		return v.Interface(), checkPlain(v.Interface())
@@ -82,11 +82,11 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 	case layers.Secrets:
 		return x.Texts(), nil
 	case *builtins.Request:
-		return c.Request(x), nil
+		return codec.RequestOf(x), nil
 	case time.Time:
 		return x.UTC().Format(time.RFC3339Nano), nil
 	case starlark.Value:
-		return c.Value(x)
+		return codec.ValueOf(x)
 	case error:
 		return failureOf(x), nil
 	case encoding.TextMarshaler:
@@ -95,9 +95,9 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		return plain(c, v.Elem())
+		return plain(v.Elem())
 	case reflect.Struct:
-		return plainStruct(c, v)
+		return plainStruct(v)
 	case reflect.Slice:
 		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
 			return v.Interface(), nil
@@ -105,7 +105,7 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 		out := make([]any, v.Len())
 		for i := range out {
 			var err error
-			if out[i], err = plain(c, v.Index(i)); err != nil {
+			if out[i], err = plain(v.Index(i)); err != nil {
 				return nil, fmt.Errorf("[%d]%w", i, err)
 			}
 		}
@@ -120,7 +120,7 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 		out := make(map[string]any, v.Len())
 		for key, e := range v.Seq2() {
 			var err error
-			if out[key.String()], err = plain(c, e); err != nil {
+			if out[key.String()], err = plain(e); err != nil {
 				return nil, fmt.Errorf("[%q]%w", key, err)
 			}
 		}
@@ -133,7 +133,7 @@ func plain(c *record.Codec, v reflect.Value) (any, error) {
 	return nil, errNotCarried
 }
 
-func plainStruct(c *record.Codec, v reflect.Value) (any, error) {
+func plainStruct(v reflect.Value) (any, error) {
 	out := map[string]any{}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -144,7 +144,7 @@ func plainStruct(c *record.Codec, v reflect.Value) (any, error) {
 			continue
 		}
 		var err error
-		if out[f.Name], err = plain(c, v.Field(i)); err != nil {
+		if out[f.Name], err = plain(v.Field(i)); err != nil {
 			return nil, fmt.Errorf(".%s%w", f.Name, err)
 		}
 	}
@@ -176,12 +176,12 @@ func checkPlain(v any) error {
 }
 
 // raw is what a codec makes of a value.
-func raw(c *record.Codec, v any) (cbor.RawMessage, error) {
-	data, err := plain(c, reflect.ValueOf(v))
+func raw(v any) (cbor.RawMessage, error) {
+	data, err := plain(reflect.ValueOf(v))
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", kindOf(v), err)
 	}
-	return c.Write(data)
+	return codec.Write(data)
 }
 
 // kindOf is the name of an input or action.

@@ -9,12 +9,11 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
 	"github.com/rs/zerolog"
 
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/record"
 )
 
 // Options configures a [Recorder].
@@ -30,7 +29,6 @@ type Options struct {
 // cannot write ends it with a line in the log, and nothing else. A nil Recorder writes nothing.
 type Recorder struct {
 	o     Options
-	codec *record.Codec
 	out   *os.File // nil: it has ended
 	size  int
 	most  int
@@ -49,10 +47,7 @@ func Record(o Options) *Recorder {
 	}
 	r := &Recorder{o: o, most: MaxFile}
 	var err error
-	if r.codec, err = record.NewCodec(); err == nil {
-		r.out, err = os.OpenFile(o.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	}
-	if err != nil {
+	if r.out, err = os.OpenFile(o.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
 		r.end(err)
 		return r
 	}
@@ -88,7 +83,7 @@ func (r *Recorder) Options(o engine.Options) engine.Options {
 	if !r.begun {
 		r.begun = true
 		o.Jitter, o.Mark = nil, nil
-		options, err := raw(r.codec, o)
+		options, err := raw(o)
 		r.write(&entry{Head: &head{Format: format, Version: r.o.Version, Options: options}}, err)
 	}
 	if jitter != nil {
@@ -129,12 +124,12 @@ func (r *Recorder) Handle(e *engine.Engine, now time.Time, in engine.Input) []en
 	if !r.writes() {
 		return e.Handle(now, in)
 	}
-	data, err := raw(r.codec, in) // before the engine has it
+	data, err := raw(in) // before the engine has it
 	out := e.Handle(now, in)
 	one := &input{At: now.UnixNano(), Kind: kindOf(in), Data: data}
 	for _, a := range out {
 		r.last = inForce(a, before, r.last)
-		shown, wrong := show(r.codec, a)
+		shown, wrong := show(a)
 		one.Actions, err = append(one.Actions, shown), cmp.Or(err, wrong)
 	}
 	one.Asked = r.asked // showing may ask, too
@@ -188,7 +183,7 @@ func (r *Recorder) write(e *entry, err error) {
 	r.asked = asked{}
 	var data []byte
 	if err == nil {
-		data, err = writeEntry(nil, r.codec, e)
+		data, err = writeEntry(nil, e)
 	}
 	if err == nil && r.size+len(data) > r.most {
 		err = fmt.Errorf("the file has become as large as it may, %d MiB", r.most>>20)
@@ -213,25 +208,14 @@ func generationOf(in engine.Input) *generation.Generation {
 	return nil
 }
 
-var notation = func() cbor.DiagMode {
-	mode, err := cbor.DiagOptions{ByteStringText: true, MaxNestedLevels: 1000, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 24}.DiagMode()
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	return mode
-}()
-
 // show makes a text of an action; of a long one the beginning, and the digest of all.
-func show(c *record.Codec, a engine.Action) (action, error) {
+func show(a engine.Action) (action, error) {
 	out := action{Kind: kindOf(a)}
-	data, err := raw(c, a)
+	data, err := raw(a)
 	if err != nil {
 		return out, err
 	}
-	text, err := notation.Diagnose(data)
-	if err != nil { // a text that is no UTF-8
-		text = fmt.Sprintf("%x", data)
-	}
+	text := codec.Text(data)
 	if len(text) > maxText {
 		text = fmt.Sprintf("%s… sha256:%x", bytes.ToValidUTF8([]byte(text[:maxText]), nil), sha256.Sum256(data))
 	}

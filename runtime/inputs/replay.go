@@ -12,7 +12,6 @@ import (
 
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/record"
 )
 
 // Again is what came of the inputs of a file.
@@ -28,14 +27,10 @@ type Again struct {
 // Replay hands the inputs of a file to a new engine, and to one more for each time that the process has led. An error that is no [DifferenceError] says
 // why the file, or a module tree in it, cannot be used.
 func Replay(ctx context.Context, from io.Reader) (again Again, err error) {
-	c, err := record.NewCodec()
-	if err != nil {
-		return again, err
-	}
-	r := &replay{codec: c, known: map[[sha256.Size]byte][]byte{}}
+	r := &replay{known: map[[sha256.Size]byte][]byte{}}
 	in := bufio.NewReader(io.LimitReader(from, MaxFile))
 	for {
-		e, err := readEntry(in, c)
+		e, err := readEntry(in)
 		switch {
 		case errors.Is(err, io.EOF) && r.engine != nil:
 			return r.again, nil
@@ -53,7 +48,6 @@ func Replay(ctx context.Context, from io.Reader) (again Again, err error) {
 
 // replay is a recorder the other way round.
 type replay struct {
-	codec   *record.Codec
 	engine  *engine.Engine
 	options engine.Options
 	last    *generation.Generation // see Recorder
@@ -92,7 +86,7 @@ func (r *replay) head(h *head) error {
 	if h.Format != format {
 		return fmt.Errorf("starling %s wrote it in format %d; this one reads format %d", h.Version, h.Format, format)
 	}
-	d := decoder{codec: r.codec}
+	d := decoder{}
 	if err := d.options(h.Options, &r.options); err != nil {
 		return err
 	}
@@ -120,7 +114,7 @@ func (r *replay) mark(what, digest string) (func(bool), error) {
 }
 
 func (r *replay) input(then *input) error {
-	d := decoder{codec: r.codec, generation: r.last}
+	d := decoder{generation: r.last}
 	in, err := d.input(then.Kind, then.Data)
 	if err != nil {
 		return err
@@ -131,7 +125,7 @@ func (r *replay) input(then *input) error {
 	var now []action
 	for _, a := range r.engine.Handle(at, in) {
 		r.last = inForce(a, r.before, r.last)
-		shown, err := show(r.codec, a)
+		shown, err := show(a)
 		if err != nil {
 			return err
 		}

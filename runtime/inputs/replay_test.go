@@ -236,7 +236,6 @@ func TestReplayHasTheSameActions(t *testing.T) {
 
 // One input of a file that is changed shows as a difference, and nothing before it.
 func TestReplayNamesTheFirstDifference(t *testing.T) {
-	c := newCodec(t)
 	for name, change := range map[string]func(*input) bool{
 		"a random number": func(in *input) bool {
 			if len(in.Asked.Jitter) == 0 {
@@ -267,7 +266,7 @@ func TestReplayNamesTheFirstDifference(t *testing.T) {
 			r, number, done := bytes.NewReader(live(t).file()), 0, false
 			var out []byte
 			for {
-				e, err := readEntry(r, c)
+				e, err := readEntry(r)
 				if errors.Is(err, io.EOF) {
 					break
 				}
@@ -278,7 +277,7 @@ func TestReplayNamesTheFirstDifference(t *testing.T) {
 					number++
 					done = change(e.Input)
 				}
-				if out, err = writeEntry(out, c, e); err != nil {
+				if out, err = writeEntry(out, e); err != nil {
 					t.Fatal(err)
 				}
 			}

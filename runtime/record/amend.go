@@ -5,6 +5,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -44,13 +45,13 @@ func (s *Store) amend(a amendment) error {
 		return err
 	}
 	var b map[string]cbor.RawMessage // a body, all but one field as it is
-	if err := s.codec.read(plain, &b); err != nil {
+	if err := codec.Read(plain, &b); err != nil {
 		return err
 	}
-	if b["error"], err = s.codec.write(a.why); err != nil {
+	if b["error"], err = codec.Write(a.why); err != nil {
 		return err
 	}
-	if plain, err = s.codec.write(b); err != nil {
+	if plain, err = codec.Write(b); err != nil {
 		return err
 	}
 	h := p.header

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -27,10 +28,8 @@ func (p *tapAnswerer) Logs(ctx context.Context, q effect.LogQuery) ([]byte, erro
 }
 
 // Exec implements [builtins.Answerer]. Nothing is run.
-func (w *world) Exec(_ context.Context, e effect.Exec) (builtins.Executed, error) {
-	var x executed
-	err := w.ask(execQuestion(e), &x)
-	return builtins.Executed{Code: x.Code, Stdout: x.Stdout, Stderr: x.Stderr}, err
+func (w *world) Exec(_ context.Context, e effect.Exec) (x builtins.Executed, err error) {
+	return x, w.ask(execQuestion(e), &x)
 }
 
 // Logs implements [builtins.Answerer].
@@ -82,24 +81,19 @@ func logsQuestion(q effect.LogQuery) question {
 	}}
 }
 
-// executed is a [builtins.Executed].
-type executed struct {
-	Code   int    `cbor:"code"`
-	Stdout []byte `cbor:"stdout,omitempty"`
-	Stderr []byte `cbor:"stderr,omitempty"`
-}
-
 // shownAnswer is an answer with text where it holds bytes.
 func shownAnswer(verb string, answer any) any {
 	if log, is := answer.([]byte); is && verb == "logs" {
 		return string(log)
 	}
-	m, _ := answer.(map[string]any)
-	for _, key := range map[string][]string{"http": {"body"}, "exec": {"stdout", "stderr"}}[verb] {
-		if m != nil {
-			data, _ := m[key].([]byte)
-			m[key] = string(data)
-		}
+	m, is := answer.(map[string]any)
+	if !is {
+		return answer
 	}
-	return answer
+	m = maps.Clone(m)
+	for _, key := range map[string][]string{"http": {"body"}, "exec": {"stdout", "stderr"}}[verb] {
+		data, _ := m[key].([]byte)
+		m[key] = string(data)
+	}
+	return m
 }

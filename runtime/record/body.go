@@ -2,10 +2,12 @@ package record
 
 import (
 	"errors"
+	"time"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -13,6 +15,16 @@ import (
 
 // The sealed part of a run. Fields may be added to it within one [Format] when a record
 // without them still means what it meant.
+
+// given is what a run was given, and what it was answered: what its record holds, in the form that the run has it.
+type given struct {
+	// in is all that is plain data; what its parts hold is in request.
+	in      inputs
+	request hook.Request
+	known   []string         // secrets of the values and of State
+	hidden  []map[string]any // Secrets that a controller wants
+	reads   []reading
+}
 
 // body is the sealed part of a run's file.
 type body struct {
@@ -45,10 +57,10 @@ type inputs struct {
 	Object    part              `cbor:"object"` // *value
 	Cleanup   bool              `cbor:"cleanup,omitempty"`
 	Gone      bool              `cbor:"gone,omitempty"`
-	Config    part              `cbor:"config"`           // map[string]any
-	State     part              `cbor:"state"`            // map[string]any
-	Known     *part             `cbor:"known,omitempty"`  // []string: secrets of the values and of State
-	Hidden    *part             `cbor:"hidden,omitempty"` // []map[string]any: Secrets that a controller wants
+	Config    part              `cbor:"config"`          // map[string]any
+	State     part              `cbor:"state"`           // map[string]any
+	Known     part              `cbor:"known,omitzero"`  // []string: secrets of the values and of State
+	Hidden    part              `cbor:"hidden,omitzero"` // []map[string]any: Secrets that a controller wants
 	Switches  []string          `cbor:"switches,omitempty"`
 	// Values are what the run saw before it changed any, Composed what it saw
 	// after so many changes of Ops.
@@ -56,7 +68,7 @@ type inputs struct {
 	Composed []composed       `cbor:"composed,omitempty"`
 	Ops      []effect.ValueOp `cbor:"ops,omitempty"`
 	Random   []byte           `cbor:"random,omitempty"`
-	Request  *request         `cbor:"request,omitempty"`
+	Request  *codec.Request   `cbor:"request,omitempty"`
 }
 
 // composed are values that a run saw.
@@ -88,34 +100,33 @@ func (r *read) err() error {
 	return errors.New(r.Err)
 }
 
-// fetched is a [builtins.Fetched].
-type fetched struct {
-	Status  int               `cbor:"status"`
-	Headers map[string]string `cbor:"headers,omitempty"`
-	Body    []byte            `cbor:"body,omitempty"`
-}
-
-type event struct {
+// event is a [builtins.Event], with values in the form V.
+type event[V any] struct {
 	Type      string `cbor:"type"`
 	Binding   string `cbor:"binding,omitempty"`
 	Namespace string `cbor:"namespace,omitempty"`
 	Name      string `cbor:"name,omitempty"`
-	Result    *value `cbor:"result,omitempty"`
-	Object    *value `cbor:"object,omitempty"`
-	Old       *value `cbor:"old,omitempty"`
+	Result    V      `cbor:"result,omitempty"`
+	Object    V      `cbor:"object,omitempty"`
+	Old       V      `cbor:"old,omitempty"`
 }
 
-func eventOf(e builtins.Event) (event, error) {
-	result, err := valueOf(e.Result)
-	obj, errObject := valueOf(e.Object)
-	old, errOld := valueOf(e.Old)
-	return event{e.Type, e.Binding, e.Namespace, e.Name, result, obj, old}, errors.Join(err, errObject, errOld)
+func eventOf(e builtins.Event) (event[*codec.Value], error) {
+	values, err := codec.ValuesOf([]starlark.Value{e.Result, e.Object, e.Old})
+	if err != nil {
+		return event[*codec.Value]{}, err
+	}
+	return event[*codec.Value]{e.Type, e.Binding, e.Namespace, e.Name, values[0], values[1], values[2]}, nil
 }
 
-func (e event) event() builtins.Event {
+// eventIn is an event with values in another form.
+func eventIn[A, B any](e event[A], form func(A) B) event[B] {
+	return event[B]{e.Type, e.Binding, e.Namespace, e.Name, form(e.Result), form(e.Object), form(e.Old)}
+}
+
+func eventFrom(e event[starlark.Value]) builtins.Event {
 	return builtins.Event{
-		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name,
-		Result: e.Result.starlark(), Object: e.Object.starlark(), Old: e.Old.starlark(),
+		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Old: e.Old,
 	}
 }
 
@@ -153,10 +164,30 @@ func outcomeOf(r hook.Result, logs []Line) Outcome {
 }
 
 // frozen turns a list of values into what a run is given.
-func frozen(list []*value) []starlark.Value {
+func frozen(list []*codec.Value) []starlark.Value {
 	out := make([]starlark.Value, len(list))
 	for i, v := range list {
-		out[i] = v.starlark()
+		out[i] = v.Starlark()
 	}
 	return out
+}
+
+// moment is a time with its zone, as a hook may show it.
+type moment struct {
+	At     int64  `cbor:"at"` // nanoseconds since 1970
+	Zone   string `cbor:"zone,omitempty"`
+	Offset int    `cbor:"offset,omitempty"` // seconds east of UTC
+}
+
+func momentOf(t time.Time) moment {
+	zone, offset := t.Zone()
+	return moment{t.UnixNano(), zone, offset}
+}
+
+func (m moment) time() time.Time {
+	zone := time.UTC
+	if m.Offset != 0 || m.Zone != "UTC" {
+		zone = time.FixedZone(m.Zone, m.Offset)
+	}
+	return time.Unix(0, m.At).In(zone)
 }

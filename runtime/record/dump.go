@@ -1,5 +1,11 @@
 package record
 
+import (
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/codec"
+)
+
 // Dump is a record as people read it, without its secrets: what `starling get runs RUN -o
 // json` prints.
 type Dump struct {
@@ -36,44 +42,33 @@ type DumpRead struct {
 
 // Dump shows the record.
 func (r *Record) Dump() (*Dump, error) {
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
 	m := NewMask(r)
 	out := &Dump{Header: r.Header, Outcome: m.Lines(r.Outcome, true), Inputs: DumpInputs{
 		Now: r.in.Now.time().String(), Namespace: r.in.Namespace, Snapshots: map[string][]any{}, Synced: r.in.Synced,
-		Object: m.Plain(plainOf(r.object)), Cleanup: r.in.Cleanup,
-		Values: some(m, r.values[0].m), Config: some(m, r.config), State: some(m, r.state),
+		Object: m.Plain(codec.PlainOf(r.request.Object)), Cleanup: r.in.Cleanup,
+		Values: some(m, r.values[0].m), Config: some(m, r.request.Config), State: some(m, r.request.State),
 	}}
 	out.Error = m.Text(out.Error)
-	for _, e := range r.events {
-		one, err := eventOf(e)
-		if err != nil {
-			return nil, err
-		}
-		shown := map[string]any{"type": one.Type, "binding": one.Binding}
+	for _, e := range r.request.Events {
+		shown := map[string]any{"type": e.Type, "binding": e.Binding}
 		if e.Name != "" {
 			shown["namespace"], shown["name"] = e.Namespace, e.Name
-			shown["result"] = m.Plain(plainOf(e.Result))
+			shown["result"] = m.Plain(codec.PlainOf(e.Result))
 		}
 		out.Inputs.Events = append(out.Inputs.Events, shown)
 	}
 	for _, k := range r.in.Unsynced {
 		out.Inputs.Unsynced = append(out.Inputs.Unsynced, k.APIVersion+" "+k.Kind)
 	}
-	for binding, list := range r.snapshots {
-		shown := make([]any, len(list))
-		for i, v := range list {
-			shown[i] = m.Plain(plainOf(v))
-		}
-		out.Inputs.Snapshots[binding] = shown
+	for binding, list := range r.request.Snapshots {
+		out.Inputs.Snapshots[binding] = m.rows(list)
 	}
 	if r.in.Request != nil {
-		if out.Inputs.Request, err = c.plain(r.in.Request); err != nil {
+		request, err := codec.Plain(r.in.Request)
+		if err != nil {
 			return nil, err
 		}
-		out.Inputs.Request = m.Plain(out.Inputs.Request)
+		out.Inputs.Request = m.Plain(request)
 	}
 	for _, a := range r.reads {
 		if a.Verb == "kind" {
@@ -83,22 +78,23 @@ func (r *Record) Dump() (*Dump, error) {
 		if a.err != nil {
 			one.Error = m.Text(a.err.Error())
 		}
-		if a.Verb == "rows" {
-			shown := make([]any, len(a.rows))
-			for i, v := range a.rows {
-				shown[i] = m.Plain(plainOf(v))
-			}
-			one.Answer = shown
-		}
-		if a.data != nil {
-			if err := c.read(a.data, &one.Answer); err != nil {
-				return nil, err
-			}
-			one.Answer = m.Plain(shownAnswer(a.Verb, one.Answer))
+		if rows, are := a.answer.([]starlark.Value); are {
+			one.Answer = m.rows(rows)
+		} else if a.answer != nil {
+			one.Answer = m.Plain(shownAnswer(a.Verb, a.answer))
 		}
 		out.Reads = append(out.Reads, one)
 	}
 	return out, nil
+}
+
+// rows are values without their secrets.
+func (m *Mask) rows(list []starlark.Value) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = m.Plain(codec.PlainOf(v))
+	}
+	return out
 }
 
 // some is nil for an empty map.
@@ -107,13 +103,4 @@ func some(m *Mask, data map[string]any) any {
 		return nil
 	}
 	return m.Plain(data)
-}
-
-// plain makes plain data of anything that the codec takes.
-func (c *codec) plain(v any) (out any, err error) {
-	data, err := c.write(v)
-	if err != nil {
-		return nil, err
-	}
-	return out, c.read(data, &out)
 }

@@ -3,6 +3,8 @@ package record
 import (
 	"os"
 	"testing"
+
+	"github.com/starling-operator/starling/runtime/codec"
 )
 
 // Whatever is in a file: it is read or refused, and nothing of it is taken on trust.
@@ -42,7 +44,7 @@ func FuzzBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	plain, err := s.codec.write(b)
+	plain, err := codec.Write(b)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := (&loader{dir: s.o.Dir, key: s.key, codec: s.codec}).run(p)
+		r, err := (&loader{dir: s.o.Dir, key: s.key}).run(p)
 		if err != nil {
 			return
 		}

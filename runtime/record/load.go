@@ -12,7 +12,8 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
+	"github.com/starling-operator/starling/runtime/hook"
 )
 
 // List returns the headers of the runs in a folder, the newest first, and how many
@@ -23,10 +24,6 @@ func List(dir string, key *Key) (runs []Header, others int, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, fmt.Errorf("cannot read the folder of records: %w", err)
-	}
-	c, err := newCodec()
-	if err != nil {
-		return nil, 0, err
 	}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), runSuffix) {
@@ -47,7 +44,7 @@ func List(dir string, key *Key) (runs []Header, others int, err error) {
 			var b struct {
 				Error string `cbor:"error"`
 			}
-			if plain, err := p.open(key); err == nil && c.read(plain, &b) == nil {
+			if plain, err := p.open(key); err == nil && codec.Read(plain, &b) == nil {
 				p.header.Error = b.Error
 			}
 		}
@@ -75,31 +72,15 @@ type Record struct {
 	// Outcome is what came of the run.
 	Outcome Outcome
 
-	outcome   []byte
-	in        inputs
-	events    []builtins.Event
-	snapshots map[string][]starlark.Value
-	object    starlark.Value
-	config    map[string]any
-	state     map[string]any
-	known     []string
-	hidden    []map[string]any
-	values    map[int]view
-	reads     []answer
+	given
+	outcome []byte // as the codec writes it
+	values  map[int]view
 }
 
 // view are values that the run saw.
 type view struct {
 	m   map[string]any
 	err string
-}
-
-// answer is one of the world's answers.
-type answer struct {
-	question
-	err  error
-	data []byte           // as the codec writes it
-	rows []starlark.Value // in its place, of rows
 }
 
 // Load reads one run. Errors: a [NotFoundError]; a [VersionError]; the key is not that
@@ -109,12 +90,7 @@ func Load(dir, id string, key *Key) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
-	l := &loader{dir: dir, key: key, codec: c}
-	r, err := l.run(p)
+	r, err := (&loader{dir: dir, key: key}).run(p)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
@@ -145,10 +121,9 @@ func find(dir, id string) (*parsed, error) {
 
 // loader reads the parts of one run.
 type loader struct {
-	dir   string
-	key   *Key
-	codec *codec
-	read  int // bytes, so far
+	dir  string
+	key  *Key
+	read int // bytes, so far
 }
 
 func (l *loader) run(p *parsed) (*Record, error) {
@@ -160,12 +135,12 @@ func (l *loader) run(p *parsed) (*Record, error) {
 		return nil, err
 	}
 	var b body
-	if err := l.codec.read(plain, &b); err != nil {
+	if err := codec.Read(plain, &b); err != nil {
 		return nil, err
 	}
-	r := &Record{Header: p.header, in: b.Inputs, outcome: b.Outcome, snapshots: map[string][]starlark.Value{}, values: map[int]view{}}
+	r := &Record{Header: p.header, given: given{in: b.Inputs, request: b.Inputs.request()}, outcome: b.Outcome, values: map[int]view{}}
 	r.Error = b.Error
-	if err := l.codec.read(b.Outcome, &r.Outcome); err != nil {
+	if err := codec.Read(b.Outcome, &r.Outcome); err != nil {
 		return nil, err
 	}
 	if err := l.part(part{File: &b.Source}, &r.Sources); err != nil {
@@ -175,11 +150,11 @@ func (l *loader) run(p *parsed) (*Record, error) {
 		return nil, err
 	}
 	for _, one := range b.Reads {
-		a := answer{question: one.question, err: one.err()}
+		a := reading{question: one.question, err: one.err()}
 		if one.Verb == "rows" {
-			a.rows, err = l.rows(one)
+			a.answer, err = l.rows(one)
 		} else {
-			a.data, err = l.bytes(one.Answer)
+			err = l.part(one.Answer, &a.answer)
 		}
 		if err != nil {
 			return nil, err
@@ -189,31 +164,31 @@ func (l *loader) run(p *parsed) (*Record, error) {
 	return r, nil
 }
 
+// request is what is plain data of what a run was given.
+func (in *inputs) request() hook.Request {
+	return hook.Request{
+		Namespace: in.Namespace, Instance: in.Instance, Attempt: in.Attempt, Failed: in.Failed, Past: in.Past, Now: in.Now.time(),
+		Synced: in.Synced, Unsynced: in.Unsynced, Unserved: in.Unserved, Lacking: in.Lacking, Key: in.Key, Cleanup: in.Cleanup,
+		Gone: in.Gone, Switches: in.Switches, Request: in.Request.Request(), Snapshots: map[string][]starlark.Value{},
+	}
+}
+
 func (l *loader) inputs(r *Record, in *inputs) error {
-	var events []event
-	var object *value
+	var events []event[*codec.Value]
+	var object *codec.Value
 	if err := errors.Join(
-		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.config), l.part(in.State, &r.state),
+		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.request.Config), l.part(in.State, &r.request.State),
+		l.part(in.Known, &r.known), l.part(in.Hidden, &r.hidden),
 	); err != nil {
 		return err
 	}
-	if in.Known != nil {
-		if err := l.part(*in.Known, &r.known); err != nil {
-			return err
-		}
-	}
-	if in.Hidden != nil {
-		if err := l.part(*in.Hidden, &r.hidden); err != nil {
-			return err
-		}
-	}
 	for _, e := range events {
-		r.events = append(r.events, e.event())
+		r.request.Events = append(r.request.Events, eventFrom(eventIn(e, (*codec.Value).Starlark)))
 	}
-	r.object = object.starlark()
+	r.request.Object = object.Starlark()
 	for binding, name := range in.Snapshots {
 		var err error
-		if r.snapshots[binding], err = l.snapshot(name); err != nil {
+		if r.request.Snapshots[binding], err = l.snapshot(name); err != nil {
 			return err
 		}
 	}
@@ -233,9 +208,9 @@ func (l *loader) snapshot(name Name) ([]starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*value
+	var all []*codec.Value
 	for _, ref := range refs {
-		var some []*value
+		var some []*codec.Value
 		if err := l.part(part{File: &ref}, &some); err != nil {
 			return nil, err
 		}
@@ -249,7 +224,7 @@ func (l *loader) rows(r read) ([]starlark.Value, error) {
 	if r.List != nil {
 		return l.snapshot(*r.List)
 	}
-	var some []*value
+	var some []*codec.Value
 	err := l.part(r.Answer, &some)
 	return frozen(some), err
 }
@@ -259,19 +234,17 @@ const maxRead = 512 << 20
 
 // part reads a part of a record; into is left alone when there is none.
 func (l *loader) part(p part, into any) error {
-	data, err := l.bytes(p)
-	if err != nil || data == nil {
-		return err
+	data := p.Data
+	if p.File != nil {
+		var err error
+		if data, _, err = l.file(*p.File); err != nil {
+			return err
+		}
 	}
-	return l.codec.read(data, into)
-}
-
-func (l *loader) bytes(p part) ([]byte, error) {
-	if p.File == nil {
-		return p.Data, nil
+	if data == nil {
+		return nil
 	}
-	plain, _, err := l.file(*p.File)
-	return plain, err
+	return codec.Read(data, into)
 }
 
 func (l *loader) file(name Name) ([]byte, []Name, error) {

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -23,49 +24,33 @@ type Mask struct{ object.Mask }
 
 // NewMask finds the secrets of a run, and of others that it is compared with.
 func NewMask(r *Record, others ...Outcome) *Mask {
-	m := &Mask{}
-	m.knows(r.known)
-	for _, obj := range r.hidden {
-		m.Object(obj)
-	}
-	m.inputs(r.in.Secrets, r.snapshots, r.events, r.object, r.in.Request)
-	if c, err := newCodec(); err == nil {
-		for _, a := range r.reads {
-			m.rows(r.in.Secrets, a.question, a.rows)
-			var data any
-			if a.data == nil || c.read(a.data, &data) == nil {
-				m.answer(a.question, data)
-			}
-		}
-	}
-	for _, o := range append(others, r.Outcome) {
-		m.outcome(o)
-	}
-	return m
+	return maskOf(&r.given, append(others, r.Outcome)...)
 }
 
-// maskOf finds the secrets of a run that is about to be kept.
-func maskOf(t *Trace, in *inputs, o Outcome) *Mask {
+// maskOf finds the secrets of what a run was given and answered, and of outcomes.
+func maskOf(g *given, outcomes ...Outcome) *Mask {
 	m := &Mask{}
-	m.knows(t.known())
-	for _, obj := range t.wanted() {
+	m.knows(g.known)
+	for _, obj := range g.hidden {
 		m.Object(obj)
 	}
-	m.inputs(in.Secrets, t.request.Snapshots, t.request.Events, t.request.Object, in.Request)
-	for _, r := range t.reads {
-		if rows, ok := r.answer.([]starlark.Value); ok {
-			m.rows(in.Secrets, r.question, rows)
-			continue
+	m.snapshots(g.in.Secrets, g.request.Snapshots)
+	for _, e := range g.request.Events {
+		for _, v := range [...]starlark.Value{e.Result, e.Object, e.Old} {
+			m.value(v, slices.Contains(g.in.Secrets, e.Binding))
 		}
-		if list, ok := r.answer.([]map[string]any); ok {
-			for _, obj := range list {
-				m.Object(obj)
-			}
-			continue
-		}
-		m.answer(r.question, r.answer)
 	}
-	m.outcome(o)
+	m.value(g.request.Object, false)
+	if q := g.in.Request; q != nil && q.Review != nil {
+		m.Object(q.Review.Object)
+		m.Object(q.Review.OldObject.Data)
+	}
+	for _, r := range g.reads {
+		m.answer(g.in.Secrets, r)
+	}
+	for _, o := range outcomes {
+		m.outcome(o)
+	}
 	return m
 }
 
@@ -84,12 +69,10 @@ func OfSecrets(bindings []builtins.Binding) (names []string) {
 func Shown(known, secrets []string, snapshots map[string][]starlark.Value) map[string][]any {
 	m := &Mask{}
 	m.knows(known)
-	m.inputs(secrets, snapshots, nil, nil, nil)
+	m.snapshots(secrets, snapshots)
 	out := map[string][]any{}
 	for binding, list := range snapshots {
-		for _, v := range list {
-			out[binding] = append(out[binding], m.Plain(plainOf(v)))
-		}
+		out[binding] = m.rows(list)
 	}
 	return out
 }
@@ -100,23 +83,12 @@ func (m *Mask) knows(known []string) {
 	}
 }
 
-// inputs finds the secrets of what the run was given; what these bindings watch is made
-// of Secrets.
-func (m *Mask) inputs(secrets []string, snapshots map[string][]starlark.Value, events []builtins.Event, about starlark.Value, q *request) {
+// snapshots takes in what watches keep; what the bindings of secrets watch is made of Secrets.
+func (m *Mask) snapshots(secrets []string, snapshots map[string][]starlark.Value) {
 	for binding, list := range snapshots {
 		for _, v := range list {
 			m.value(v, slices.Contains(secrets, binding))
 		}
-	}
-	for _, e := range events {
-		m.value(e.Result, slices.Contains(secrets, e.Binding))
-		m.value(e.Object, slices.Contains(secrets, e.Binding))
-		m.value(e.Old, slices.Contains(secrets, e.Binding))
-	}
-	m.value(about, false)
-	if q != nil && q.Review != nil {
-		m.Object(q.Review.Object)
-		m.Object(q.Review.OldObject.Data)
 	}
 }
 
@@ -126,29 +98,32 @@ func (m *Mask) value(v starlark.Value, ofSecret bool) {
 	case whole && o.Map()["kind"] == "Secret":
 		m.Object(o.Map())
 	case ofSecret:
-		m.Leaves(plainOf(v))
+		m.Leaves(codec.PlainOf(v))
 	}
 }
 
-// rows takes in what a controller has found.
-func (m *Mask) rows(secrets []string, q question, rows []starlark.Value) {
-	for _, v := range rows {
-		m.value(v, slices.Contains(secrets, q.About))
-	}
-}
-
-// answer finds the secrets of what the run has read.
-func (m *Mask) answer(q question, data any) {
-	switch q.Verb {
-	case "get", "list":
-		m.Object(data)
-		if list, ok := data.([]any); ok {
-			for _, obj := range list {
-				m.Object(obj)
-			}
+// answer finds the secrets of what the run has read. A run that is about to be kept has lists of maps.
+func (m *Mask) answer(secrets []string, r reading) {
+	switch answer := r.answer.(type) {
+	case []starlark.Value: // rows that a controller has found
+		for _, v := range answer {
+			m.value(v, slices.Contains(secrets, r.About))
 		}
-	case "http":
-		rest, _ := q.Rest.(map[string]any)
+	case []map[string]any:
+		for _, obj := range answer {
+			m.Object(obj)
+		}
+	case []any:
+		for _, obj := range answer {
+			m.Object(obj)
+		}
+	case map[string]any:
+		if r.Verb == "get" {
+			m.Object(answer)
+		}
+	}
+	if r.Verb == "http" {
+		rest, _ := r.Rest.(map[string]any)
 		m.Leaves(rest["headers"])
 		asked, _ := rest["url"].(string)
 		m.query(asked)

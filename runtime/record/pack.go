@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
@@ -66,7 +67,7 @@ func (p *packer) put(t *Trace) error {
 	if err != nil {
 		return err
 	}
-	plain, err := p.store.codec.write(b)
+	plain, err := codec.Write(b)
 	if err != nil {
 		return err
 	}
@@ -88,18 +89,20 @@ func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 		return h, nil, err
 	}
 	h.Source = b.Source.String()[:8]
-	if b.Outcome, err = p.store.codec.write(outcome); err != nil {
+	if b.Outcome, err = codec.Write(outcome); err != nil {
 		return h, nil, err
 	}
-	if err := p.inputs(tx, t, &b.Inputs); err != nil {
+	g := t.given()
+	if err := p.inputs(tx, t, g); err != nil {
 		return h, nil, err
 	}
+	b.Inputs = g.in
 	if t.failed() {
 		why := outcome.Error
 		if h.AtCommit = t.result.Err == nil; h.AtCommit {
 			why = t.refused
 		}
-		h.Result, b.Error = ResultFailed, maskOf(t, &b.Inputs, outcome).Text(why)
+		h.Result, b.Error = ResultFailed, maskOf(g, outcome).Text(why)
 	}
 	b.Reads, err = p.reads(tx, t)
 	return h, b, err
@@ -124,7 +127,7 @@ func (p *packer) source(tx *tx, t *Trace) (Name, error) {
 	if err != nil {
 		return Name{}, err
 	}
-	plain, err := p.store.codec.write(files)
+	plain, err := codec.Write(files)
 	if err != nil {
 		return Name{}, err
 	}
@@ -135,29 +138,30 @@ func (p *packer) source(tx *tx, t *Trace) (Name, error) {
 	return name, err
 }
 
-func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
-	r := &t.request
+// inputs fills in what g.in holds.
+func (p *packer) inputs(tx *tx, t *Trace, g *given) error {
+	r, in := &t.request, &g.in
 	*in = inputs{
-		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Now: momentOf(r.Now), Synced: r.Synced, Unsynced: r.Unsynced, Unserved: r.Unserved, Lacking: r.Lacking,
-		Key: r.Key, Cleanup: r.Cleanup, Gone: r.Gone, Failed: r.Failed, Past: r.Past, Switches: r.Switches, Random: t.random,
-		Snapshots: map[string]Name{},
+		Namespace: r.Namespace, Instance: r.Instance, Attempt: r.Attempt, Failed: r.Failed, Past: r.Past, Now: momentOf(r.Now),
+		Synced: r.Synced, Unsynced: r.Unsynced, Unserved: r.Unserved, Lacking: r.Lacking, Key: r.Key, Cleanup: r.Cleanup,
+		Gone: r.Gone, Switches: r.Switches, Request: codec.RequestOf(r.Request), Snapshots: map[string]Name{},
+		Random: t.random, Secrets: OfSecrets(r.Hook.Bindings),
 	}
-	in.Secrets = OfSecrets(r.Hook.Bindings)
-	events := make([]event, len(r.Events))
+	events := make([]event[*codec.Value], len(r.Events))
 	for i, e := range r.Events {
 		var err error
 		if events[i], err = eventOf(e); err != nil {
 			return err
 		}
 	}
-	about, err := valueOf(r.Object)
+	about, err := codec.ValueOf(r.Object)
 	if err != nil {
 		return err
 	}
 	for _, one := range []struct {
 		into *part
 		data any
-	}{{&in.Events, events}, {&in.Object, about}, {&in.Config, r.Config}, {&in.State, r.State}} {
+	}{{&in.Events, events}, {&in.Object, about}, {&in.Config, r.Config}, {&in.State, r.State}, {&in.Known, g.known}, {&in.Hidden, g.hidden}} {
 		if *one.into, err = p.part(tx, one.data); err != nil {
 			return err
 		}
@@ -167,24 +171,9 @@ func (p *packer) inputs(tx *tx, t *Trace, in *inputs) error {
 			return err
 		}
 	}
-	if known := t.known(); len(known) > 0 {
-		in.Known = new(part)
-		if *in.Known, err = p.part(tx, known); err != nil {
-			return err
-		}
-	}
-	if wanted := t.wanted(); len(wanted) > 0 {
-		in.Hidden = new(part)
-		if *in.Hidden, err = p.part(tx, wanted); err != nil {
-			return err
-		}
-	}
 	if r.Compose != nil {
-		if err := p.values(tx, t, in); err != nil {
-			return err
-		}
+		return p.values(tx, t, in)
 	}
-	in.Request = requestOf(r.Request)
 	return nil
 }
 
@@ -233,22 +222,13 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 		if r.err != nil {
 			one.Err, one.NoAnswer = r.err.Error(), builtins.Unanswered(r.err)
 		}
-		if rows, ok := r.answer.([]starlark.Value); ok {
-			if err := p.rows(tx, t.request.Hook.ID, &one, rows); err != nil {
-				return nil, err
-			}
-			out = append(out, one)
-			continue
-		}
-		answer := r.answer
-		switch a := answer.(type) {
-		case builtins.Fetched:
-			answer = fetched{a.Status, a.Headers, a.Body}
-		case builtins.Executed:
-			answer = executed{a.Code, a.Stdout, a.Stderr}
-		}
 		var err error
-		if one.Answer, err = p.part(tx, answer); err != nil {
+		if rows, ok := r.answer.([]starlark.Value); ok {
+			err = p.rows(tx, t.request.Hook.ID, &one, rows)
+		} else {
+			one.Answer, err = p.part(tx, r.answer)
+		}
+		if err != nil {
 			return nil, err
 		}
 		out = append(out, one)
@@ -257,17 +237,15 @@ func (p *packer) reads(tx *tx, t *Trace) ([]read, error) {
 }
 
 // rows keeps those that a controller has found.
-func (p *packer) rows(tx *tx, hook string, one *read, rows []starlark.Value) (err error) {
+func (p *packer) rows(tx *tx, hook string, one *read, rows []starlark.Value) error {
 	if one.Rest == effect.Everywhere {
 		name, err := p.snapshot(tx, hook+" "+one.About, rows)
 		one.List = &name
 		return err
 	}
-	list := make([]*value, len(rows))
-	for i, row := range rows {
-		if list[i], err = valueOf(row); err != nil {
-			return err
-		}
+	list, err := codec.ValuesOf(rows)
+	if err != nil {
+		return err
 	}
 	one.Answer, err = p.part(tx, list)
 	return err
@@ -278,7 +256,7 @@ func (p *packer) part(tx *tx, data any) (part, error) {
 	if v := reflect.ValueOf(data); !v.IsValid() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer) && v.IsNil() {
 		return part{}, nil
 	}
-	plain, err := p.store.codec.write(data)
+	plain, err := codec.Write(data)
 	if err != nil || len(plain) <= inPlace {
 		return part{Data: plain}, err
 	}

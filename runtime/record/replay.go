@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/message"
@@ -56,26 +57,23 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 		return nil, err
 	}
 	logs := &lines{}
-	request := hook.Request{
-		Host: g.Host, Module: module, Hook: h, Events: r.events, Snapshots: r.snapshots, Synced: r.in.Synced, Unsynced: r.in.Unsynced, Unserved: r.in.Unserved, Lacking: r.in.Lacking,
-		Attempt: r.in.Attempt, Key: r.in.Key, Object: r.object, Cleanup: r.in.Cleanup, Now: r.in.Now.time(),
-		Namespace: r.in.Namespace, Instance: r.in.Instance, Compose: w.compose, Config: r.config, State: r.state, Secrets: func() []string { return r.known }, Switches: r.in.Switches,
-		Request: r.in.Request.request(), Reader: w, HTTP: w, Answerer: w, Random: w, Env: w.env, Scope: w.scope, Log: logs,
-		Gone: r.in.Gone, Failed: r.in.Failed, Past: r.in.Past,
-	}
+	request := r.request
+	request.Host, request.Module, request.Hook, request.Secrets = g.Host, module, h, func() []string { return r.known }
+	request.Reader, request.HTTP, request.Answerer, request.Random, request.Log = w, w, w, w, logs
+	request.Compose, request.Env, request.Scope = w.compose, w.env, w.scope
 	if h.Controller != nil {
-		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.snapshots, nil), w.rows
+		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.request.Snapshots, nil), w.rows
 	}
 	result := hook.Run(ctx, request)
 	out := &Replayed{Outcome: outcomeOf(result, logs.all), Steps: result.Usage.Steps}
-	data, err := w.codec.write(out.Outcome)
+	data, err := codec.Write(out.Outcome)
 	if err != nil {
 		return nil, err
 	}
 	out.Same = bytes.Equal(data, r.outcome)
 	// As it would be read back: the two are shown side by side.
 	out.Outcome = Outcome{}
-	return out, w.codec.read(data, &out.Outcome)
+	return out, codec.Read(data, &out.Outcome)
 }
 
 // Generate compiles the files of the record.
@@ -128,7 +126,7 @@ func lacking(h *generation.Hook, r *Record) error {
 		if h.Controller != nil { // of a kind that it did not own then there were no children
 			break
 		}
-		if _, known := r.snapshots[b.Name]; b.Watch != nil && !known {
+		if _, known := r.request.Snapshots[b.Name]; b.Watch != nil && !known {
 			return fmt.Errorf("hook %s watches %q, of which the record has no snapshot: it was not watched then", h.ID, b.Name)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -138,7 +137,7 @@ func TestSecretsOfQueries(t *testing.T) {
 		t.Run(tt.query, func(t *testing.T) {
 			m := &Mask{}
 			address := "https://api.example.com/a?" + tt.query + "#end"
-			m.answer(question{Verb: "http", Rest: map[string]any{"url": address}}, nil)
+			m.answer(nil, reading{question: question{Verb: "http", Rest: map[string]any{"url": address}}})
 			if got := m.Text("it says " + tt.text); got != "it says "+tt.want {
 				t.Errorf("got %q", got)
 			}
@@ -268,9 +267,9 @@ func TestAnotherVersionOfAHook(t *testing.T) {
 
 // A read that is repeated may get another answer.
 func TestAnswersComeInTheirOrder(t *testing.T) {
-	r := &Record{reads: []answer{
+	r := &Record{given: given{reads: []reading{
 		{question: question{Verb: "get", About: "x"}, err: errors.New("first")}, {question: question{Verb: "get", About: "x"}, err: errors.New("second")},
-	}}
+	}}}
 	w, err := newWorld(r)
 	if err != nil {
 		t.Fatal(err)
@@ -281,41 +280,6 @@ func TestAnswersComeInTheirOrder(t *testing.T) {
 	}
 	if !slices.Equal(got, []string{"first", "second", "second"}) {
 		t.Error(got)
-	}
-}
-
-func TestRequestsComeBack(t *testing.T) {
-	for name, r := range map[string]*builtins.Request{
-		"received": (&builtins.Received{Method: "POST", Path: "/x", Query: map[string]string{"a": "b"}, Headers: map[string]string{"c": "d"}, Body: "\xff"}).Request("b"),
-		"review": (&builtins.Review{UID: "u", Operation: "UPDATE", Object: map[string]any{"a": int64(1)}, OldObject: map[string]any{"a": int64(2)},
-			Kind: "X", User: builtins.ReviewUser{Name: "me", Groups: []string{"g"}, Extra: map[string][]string{"e": {"f"}}}, DryRun: true}).Request("b"),
-		"late":       (&builtins.Review{Operation: "CREATE", Late: func(name string) (map[string]any, error) { return map[string]any{"late": name}, nil }}).Request("b"),
-		"conversion": {Binding: "b", Objects: []map[string]any{{"kind": "X"}}, To: "x/v1"},
-	} {
-		c, err := newCodec()
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := c.write(requestOf(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back request
-		if err := c.read(data, &back); err != nil {
-			t.Fatal(err)
-		}
-		got := back.request()
-		if got.Fields.String() != r.Fields.String() || got.Binding != "b" || got.To != r.To || len(got.Objects) != len(r.Objects) {
-			t.Errorf("%s: got %v, want %v", name, got.Fields, r.Fields)
-		}
-		if name == "late" {
-			if m, err := got.Review.Late("options"); err != nil || m["late"] != "options" {
-				t.Error(m, err)
-			}
-		}
-	}
-	if requestOf(nil).request() != nil {
-		t.Error("no request has become one")
 	}
 }
 

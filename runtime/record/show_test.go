@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -64,11 +65,7 @@ func TestDumpHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newCodec()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := c.write(dump)
+	data, err := codec.Write(dump)
 	if err != nil {
 		t.Fatal(err)
 	}

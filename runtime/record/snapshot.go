@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/codec"
 )
 
 // A snapshot is kept as a list of parts, each with the values of some neighbours. Where
@@ -71,11 +73,11 @@ func (p *packer) end(last, next *list, from int) (int, error) {
 		key := next.values[i]
 		ends, known := last.ends[key]
 		if !known {
-			v, err := valueOf(next.values[i])
+			v, err := codec.ValueOf(next.values[i])
 			if err != nil {
 				return 0, err
 			}
-			plain, err := p.store.codec.write(v)
+			plain, err := codec.Write(v)
 			if err != nil {
 				return 0, err
 			}
@@ -91,14 +93,11 @@ func (p *packer) end(last, next *list, from int) (int, error) {
 
 // neighbours keeps values as one part.
 func (p *packer) neighbours(tx *tx, values []starlark.Value) (Name, error) {
-	out := make([]*value, len(values))
-	for i, v := range values {
-		var err error
-		if out[i], err = valueOf(v); err != nil {
-			return Name{}, err
-		}
+	out, err := codec.ValuesOf(values)
+	if err != nil {
+		return Name{}, err
 	}
-	plain, err := p.store.codec.write(out)
+	plain, err := codec.Write(out)
 	if err != nil {
 		return Name{}, err
 	}

@@ -43,7 +43,6 @@ type StoreOptions struct {
 type Store struct {
 	o          StoreOptions
 	key        *Key
-	codec      *codec
 	compressor compressor
 	pack       *packer
 	runs       []*stored // oldest first
@@ -72,11 +71,7 @@ type storedPart struct {
 func OpenStore(o StoreOptions) (*Store, error) {
 	o.MaxRuns = cmp.Or(o.MaxRuns, MaxRuns)
 	o.MaxBytes = cmp.Or(o.MaxBytes, MaxBytes)
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{o: o, key: o.Key, codec: c, parts: map[Name]*storedPart{}}
+	s := &Store{o: o, key: o.Key, parts: map[Name]*storedPart{}}
 	s.pack = newPacker(s, o.Version, o.Process)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of records: %w", err)

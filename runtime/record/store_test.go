@@ -78,7 +78,7 @@ func TestOneSnapshotIsKeptOnce(t *testing.T) {
 	}
 	for _, run := range []uint64{1, 100, 101, 102} {
 		r := opened(t, s, run)
-		if got := r.snapshots["nodes"]; len(got) != 1000-int(run)/102 {
+		if got := r.request.Snapshots["nodes"]; len(got) != 1000-int(run)/102 {
 			t.Errorf("run %d has %d objects", run, len(got))
 		}
 		if !replayed(t, r, ReplayOptions{}).Same {

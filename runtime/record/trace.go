@@ -101,22 +101,18 @@ func (t *Trace) note(q question, answer any, err error, weight int) {
 	t.weight += weight
 }
 
-// known are the secrets that the run was told of.
-func (t *Trace) known() []string {
-	if t.request.Secrets == nil {
-		return nil
+// given is what the run was given, but for what a record makes of it.
+func (t *Trace) given() *given {
+	g := &given{request: t.request, reads: t.reads}
+	if t.request.Secrets != nil {
+		g.known = append(g.known, t.request.Secrets()...) // nil for none
 	}
-	return t.request.Secrets()
-}
-
-// wanted are the Secrets that a controller wants: what goes into them is hidden, written or not.
-func (t *Trace) wanted() (out []map[string]any) {
-	for _, w := range t.result.Wanted {
+	for _, w := range t.result.Wanted { // what goes into Secrets is hidden, written or not
 		if w.Object["kind"] == "Secret" {
-			out = append(out, w.Object)
+			g.hidden = append(g.hidden, w.Object)
 		}
 	}
-	return out
+	return g
 }
 
 // failed says that the run failed.

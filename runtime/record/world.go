@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -18,38 +19,28 @@ import (
 // in which they were given, then the last one again. It serves one run.
 type world struct {
 	r       *Record
-	codec   *codec
-	answers map[string][]answer
+	answers map[string][]reading
 	ops     [][]byte // those of the record, as the codec writes them
 	random  []byte
 }
 
 func newWorld(r *Record) (*world, error) {
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
-	w := &world{r: r, codec: c, answers: map[string][]answer{}, random: r.in.Random}
+	w := &world{r: r, answers: map[string][]reading{}, random: r.in.Random}
 	for _, a := range r.reads {
-		key, err := w.key(a.question)
+		key, err := codec.Write(a.question)
 		if err != nil {
 			return nil, err
 		}
-		w.answers[key] = append(w.answers[key], a)
+		w.answers[string(key)] = append(w.answers[string(key)], a)
 	}
 	for _, op := range r.in.Ops {
-		data, err := c.write(op)
+		data, err := codec.Write(op)
 		if err != nil {
 			return nil, err
 		}
 		w.ops = append(w.ops, data)
 	}
 	return w, nil
-}
-
-func (w *world) key(q question) (string, error) {
-	data, err := w.codec.write(q)
-	return string(data), err
 }
 
 // notAskedError says that the recorded run has not asked what its replay does.
@@ -61,34 +52,39 @@ func (e *notAskedError) Error() string {
 }
 
 // next is the next answer of the record to a question.
-func (w *world) next(q question) (a answer, err error) {
-	key, err := w.key(q)
+func (w *world) next(q question) (any, error) {
+	key, err := codec.Write(q)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
-	known := w.answers[key]
+	known := w.answers[string(key)]
 	if len(known) == 0 {
-		return a, &notAskedError{q}
+		return nil, &notAskedError{q}
 	}
 	if len(known) > 1 {
-		w.answers[key] = known[1:]
+		w.answers[string(key)] = known[1:]
 	}
-	return known[0], known[0].err
+	return known[0].answer, known[0].err
 }
 
 // ask gives an answer of the record.
 func (w *world) ask(q question, into any) error {
-	a, err := w.next(q)
-	if err != nil || a.data == nil {
+	answer, err := w.next(q)
+	if err != nil || answer == nil {
 		return err
 	}
-	return w.codec.read(a.data, into)
+	data, err := codec.Write(answer)
+	if err != nil {
+		return err
+	}
+	return codec.Read(data, into)
 }
 
 // rows are those that the recorded run has found there.
 func (w *world) rows(l effect.Lookup) ([]starlark.Value, error) {
-	a, err := w.next(rowsQuestion(l))
-	return a.rows, err
+	answer, err := w.next(rowsQuestion(l))
+	found, _ := answer.([]starlark.Value)
+	return found, err
 }
 
 // Get implements [builtins.Reader].
@@ -103,10 +99,8 @@ func (w *world) List(_ context.Context, apiVersion, kind string, namespaces []st
 
 // Gather implements [builtins.Fetcher].
 func (w *world) Gather(_ context.Context, requests []effect.Request, _ int) []builtins.Gathered {
-	return builtins.InTurn(requests, func(r effect.Request) (builtins.Fetched, error) {
-		var f fetched
-		err := w.ask(httpQuestion(r), &f)
-		return builtins.Fetched{Status: f.Status, Headers: f.Headers, Body: f.Body}, err
+	return builtins.InTurn(requests, func(r effect.Request) (f builtins.Fetched, err error) {
+		return f, w.ask(httpQuestion(r), &f)
 	})
 }
 
@@ -165,7 +159,7 @@ func (w *world) known(own []effect.ValueOp) bool {
 		return false
 	}
 	for i, op := range own {
-		if data, err := w.codec.write(op); err != nil || !slices.Equal(data, w.ops[i]) {
+		if data, err := codec.Write(op); err != nil || !slices.Equal(data, w.ops[i]) {
 			return false
 		}
 	}

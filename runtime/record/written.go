@@ -15,6 +15,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/codec"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -28,7 +29,7 @@ type written struct {
 	Hook      string           `cbor:"hook"`
 	Module    string           `cbor:"module"`
 	Now       string           `cbor:"now"`
-	Events    []writtenEvent   `cbor:"events,omitempty"`
+	Events    []event[any]     `cbor:"events,omitempty"`
 	Snapshots map[string][]any `cbor:"snapshots,omitempty"` // of rows
 	Object    any              `cbor:"object,omitempty"`    // a row
 	Values    any              `cbor:"values,omitempty"`
@@ -42,16 +43,6 @@ type written struct {
 	Random bool `cbor:"random,omitempty"`
 	// Given is the rest of what the run was given.
 	Given map[string]any `cbor:"given,omitempty"`
-}
-
-type writtenEvent struct {
-	Type      string `cbor:"type"`
-	Binding   string `cbor:"binding,omitempty"`
-	Namespace string `cbor:"namespace,omitempty"`
-	Name      string `cbor:"name,omitempty"`
-	Result    any    `cbor:"result,omitempty"` // rows
-	Object    any    `cbor:"object,omitempty"`
-	Old       any    `cbor:"old,omitempty"`
 }
 
 type writtenView struct {
@@ -73,24 +64,14 @@ var elsewhere = []string{"now", "events", "snapshots", "object", "config", "stat
 
 // Written is the run as a test holds it, and the lines of what it asked for.
 func (r *Record) Written() (run map[string]any, lines []string, err error) {
-	c, err := newCodec()
-	if err != nil {
-		return nil, nil, err
+	q := &r.request
+	out := written{Hook: r.Hook, Module: r.Module, Now: q.Now.Format(time.RFC3339Nano), Snapshots: map[string][]any{},
+		Object: rowOf(q.Object), Config: q.Config, State: q.State, Random: len(r.in.Random) > 0}
+	for _, e := range q.Events {
+		out.Events = append(out.Events, event[any]{e.Type, e.Binding, e.Namespace, e.Name, rowOf(e.Result), rowOf(e.Object), rowOf(e.Old)})
 	}
-	out := written{Hook: r.Hook, Module: r.Module, Now: r.in.Now.time().Format(time.RFC3339Nano), Snapshots: map[string][]any{},
-		Object: rowOf(valueIn(r.object)), Config: r.config, State: r.state, Random: len(r.in.Random) > 0}
-	for _, e := range r.events {
-		one, err := eventOf(e)
-		if err != nil {
-			return nil, nil, err
-		}
-		out.Events = append(out.Events, writtenEvent{one.Type, one.Binding, one.Namespace, one.Name, rowOf(one.Result), rowOf(one.Object), rowOf(one.Old)})
-	}
-	for binding, list := range r.snapshots {
-		out.Snapshots[binding] = make([]any, len(list))
-		for i, v := range list {
-			out.Snapshots[binding][i] = rowOf(valueIn(v))
-		}
+	for binding, list := range q.Snapshots {
+		out.Snapshots[binding] = rowsOf(list)
 	}
 	for _, after := range slices.Sorted(maps.Keys(r.values)) {
 		switch v := r.values[after]; {
@@ -108,20 +89,17 @@ func (r *Record) Written() (run map[string]any, lines []string, err error) {
 		if a.err != nil {
 			one.Error, one.NoAnswer = a.err.Error(), errors.As(a.err, new(*builtins.NoAnswerError))
 		}
-		for _, v := range a.rows {
-			one.Rows = append(one.Rows, rowOf(valueIn(v)))
-		}
-		if a.data != nil {
-			if err := c.read(a.data, &one.Answer); err != nil {
-				return nil, nil, err
-			}
+		if rows, are := a.answer.([]starlark.Value); are {
+			one.Rows = rowsOf(rows)
+		} else {
+			one.Answer = a.answer
 		}
 		if status, is := one.Answer.(map[string]any); is && a.Verb == "token" {
 			mask.Leaves(status["token"])
 		}
 		out.Answers = append(out.Answers, one)
 	}
-	given, err := c.plain(r.in)
+	given, err := codec.Plain(r.in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,7 +107,7 @@ func (r *Record) Written() (run map[string]any, lines []string, err error) {
 	for _, name := range elsewhere {
 		delete(out.Given, name)
 	}
-	plain, err := c.plain(out)
+	plain, err := codec.Plain(out)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,53 +148,52 @@ func Rerun(ctx context.Context, run map[string]any, g *generation.Generation, go
 }
 
 func readWritten(run map[string]any) (*Record, error) {
-	c, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
-	data, err := c.write(object.Change(object.CopyPlain(run), asBytes))
-	if err != nil {
-		return nil, err
-	}
 	var w written
-	if err := c.read(data, &w); err != nil || w.Hook == "" {
+	if err := reread(object.Change(object.CopyPlain(run), asBytes), &w); err != nil || w.Hook == "" {
 		return nil, errors.New("this is no run as starling new test --from-run writes it")
 	}
 	now, err := time.Parse(time.RFC3339Nano, w.Now)
 	if err != nil {
 		return nil, fmt.Errorf("now: %q is no time, as in 2026-01-01T00:00:00Z", w.Now)
 	}
-	r := &Record{Header: Header{Hook: w.Hook, Module: w.Module}, config: w.Config, state: w.State, values: map[int]view{}}
-	if data, err = c.write(w.Given); err == nil {
-		err = c.read(data, &r.in)
-	}
-	if err != nil {
+	r := &Record{Header: Header{Hook: w.Hook, Module: w.Module}, values: map[int]view{}}
+	if err := reread(w.Given, &r.in); err != nil {
 		return nil, fmt.Errorf("given: %w", err)
 	}
 	if r.in.Now = momentOf(now); w.Random {
 		r.in.Random = someBytes()
 	}
+	q := r.in.request()
+	q.Config, q.State, q.Object = w.Config, w.State, fromRow(w.Object)
 	for _, e := range w.Events {
-		r.events = append(r.events, event{e.Type, e.Binding, e.Namespace, e.Name, valueOfRow(e.Result), valueOfRow(e.Object), valueOfRow(e.Old)}.event())
+		q.Events = append(q.Events, eventFrom(eventIn(e, fromRow)))
 	}
-	r.snapshots = map[string][]starlark.Value{}
 	for binding, rows := range w.Snapshots {
-		r.snapshots[binding] = valuesOfRows(rows)
+		q.Snapshots[binding] = fromRows(rows)
 	}
-	r.object = valueOfRow(w.Object).starlark()
+	r.request = q
 	first, _ := w.Values.(map[string]any)
 	r.values[0] = view{first, w.Refused}
 	for _, v := range w.Later {
 		r.values[v.After] = view{v.Values, v.Refused}
 	}
 	for _, a := range w.Answers {
-		one := answer{question: a.question, err: (&read{Err: a.Error, NoAnswer: a.NoAnswer}).err(), rows: valuesOfRows(a.Rows)}
-		if one.data, err = c.write(a.Answer); err != nil {
-			return nil, err
+		one := reading{question: a.question, answer: a.Answer, err: (&read{Err: a.Error, NoAnswer: a.NoAnswer}).err()}
+		if a.Verb == "rows" {
+			one.answer = fromRows(a.Rows)
 		}
 		r.reads = append(r.reads, one)
 	}
 	return r, nil
+}
+
+// reread makes plain data something else that is written so.
+func reread(plain, into any) error {
+	data, err := codec.Write(plain)
+	if err != nil {
+		return err
+	}
+	return codec.Read(data, into)
 }
 
 // someBytes stand for the random bytes of a run: the same each time.
@@ -229,42 +206,43 @@ func someBytes() []byte {
 	return out
 }
 
-// A row says whether it is an object, or what a filter has made of one.
-func rowOf(v *value) any {
-	switch {
-	case v == nil:
+// rowOf says whether a value is an object, or what a filter has made of one. As it was read from a record, it is one.
+func rowOf(v starlark.Value) any {
+	switch v.(type) {
+	case nil:
 		return nil
-	case v.Lazy:
-		return map[string]any{"object": v.Plain}
+	case *object.Object:
+		return map[string]any{"object": codec.PlainOf(v)}
 	}
-	return map[string]any{"result": v.Plain}
+	return map[string]any{"result": codec.PlainOf(v)}
 }
 
-func valueIn(v starlark.Value) *value {
-	one, err := valueOf(v)
-	if err != nil {
-		return nil // as it was read from a record, it is one
+func rowsOf(list []starlark.Value) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = rowOf(v)
 	}
-	return one
+	return out
 }
 
-func valueOfRow(row any) *value {
+// fromRow is the reverse of rowOf.
+func fromRow(row any) starlark.Value {
 	m, _ := row.(map[string]any)
 	if obj, is := m["object"]; is {
-		return &value{true, obj}
+		return (&codec.Value{Lazy: true, Plain: obj}).Starlark()
 	}
 	if result, is := m["result"]; is {
-		return &value{false, result}
+		return (&codec.Value{Plain: result}).Starlark()
 	}
 	return nil
 }
 
-func valuesOfRows(rows []any) []starlark.Value {
-	var out []*value
-	for _, row := range rows {
-		out = append(out, valueOfRow(row))
+func fromRows(rows []any) []starlark.Value {
+	out := make([]starlark.Value, len(rows))
+	for i, row := range rows {
+		out[i] = fromRow(row)
 	}
-	return frozen(out)
+	return out
 }
 
 // How bytes stand among texts.
