@@ -183,7 +183,6 @@ func (b *bench) makeCerts(folder string) (dir string, pool *x509.CertPool) {
 	b.check(err)
 	crt, key, err := pki.PEM(cert)
 	b.check(err)
-	pool = x509.NewCertPool()
-	pool.AddCert(cert.Leaf)
-	return b.writeTree(folder, map[string]string{"tls.crt": string(crt), "ca.crt": string(crt), "tls.key": string(key)}), pool
+	files := map[string]string{"tls.crt": string(crt), "ca.crt": string(crt), "tls.key": string(key)}
+	return b.writeTree(folder, files), pki.Pool(cert.Leaf)
 }

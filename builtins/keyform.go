@@ -39,17 +39,11 @@ func formOfKey(text string) string {
 
 // isDER says whether data is a key or a certificate in DER.
 func isDER(data []byte) bool {
-	for _, parse := range []func([]byte) error{
-		func(b []byte) error { _, err := x509.ParsePKIXPublicKey(b); return err },
-		func(b []byte) error { _, err := x509.ParsePKCS1PublicKey(b); return err },
-		func(b []byte) error { _, err := x509.ParseCertificate(b); return err },
-		func(b []byte) error { _, err := x509.ParsePKCS8PrivateKey(b); return err },
-		func(b []byte) error { _, err := x509.ParsePKCS1PrivateKey(b); return err },
-		func(b []byte) error { _, err := x509.ParseECPrivateKey(b); return err },
-	} {
-		if parse(data) == nil {
-			return true
-		}
-	}
-	return false
+	_, pkix := x509.ParsePKIXPublicKey(data)
+	_, pkcs1 := x509.ParsePKCS1PublicKey(data)
+	_, certificate := x509.ParseCertificate(data)
+	_, pkcs8 := x509.ParsePKCS8PrivateKey(data)
+	_, private := x509.ParsePKCS1PrivateKey(data)
+	_, ec := x509.ParseECPrivateKey(data)
+	return pkix == nil || pkcs1 == nil || certificate == nil || pkcs8 == nil || private == nil || ec == nil
 }

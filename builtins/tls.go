@@ -73,7 +73,7 @@ func callCA(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(subject)
+	template, err := c.certTemplate(subject, 3650)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func callCert(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(subject)
+	template, err := c.certTemplate(subject, 365)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +163,8 @@ func frozen(fields starlark.StringDict) starlark.Value {
 }
 
 // certTemplate returns what all certificates have: a subject, an end, a use.
-func (c *call) certTemplate(subject pkix.Name) (*x509.Certificate, error) {
-	dflt := 365
-	if c.spec.Name == "tls.ca" {
-		dflt = 3650
-	}
-	days := c.intOr("days", dflt)
+func (c *call) certTemplate(subject pkix.Name, days int) (*x509.Certificate, error) {
+	days = c.intOr("days", days)
 	if days < 1 || days > maxCertDays {
 		return nil, fmt.Errorf("days: %d is not between 1 and %d", days, maxCertDays)
 	}
@@ -261,15 +257,8 @@ func callCertVerify(c *call) (starlark.Value, error) {
 			return starlark.False, nil
 		}
 	}
-	roots, between := x509.NewCertPool(), x509.NewCertPool()
-	for _, cert := range trusted {
-		roots.AddCert(cert)
-	}
-	for _, cert := range certs[1:] {
-		between.AddCert(cert)
-	}
 	if _, err := certs[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: c.run.Now,
+		Roots: pki.Pool(trusted...), Intermediates: pki.Pool(certs[1:]...), CurrentTime: c.run.Now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}); err != nil {
 		return starlark.False, nil

@@ -21,15 +21,15 @@ type signer struct {
 
 // signer reads ca=, which must be good at the time of the run.
 func (c *call) signer() (*signer, error) {
-	cert, key, err := authority(c.arg("ca"))
+	out, err := authority(c.arg("ca"))
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
+	cert := out.cert
 	if now := c.run.Now; now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
 		return nil, fmt.Errorf("ca: it is good from %s to %s, and now is %s; make a new one",
 			cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	out := &signer{cert: cert, key: key}
 	if pki.SelfSigned(cert) {
 		return out, nil
 	}
@@ -51,28 +51,28 @@ func (c *call) signer() (*signer, error) {
 
 // authority reads what tls.ca returned, or what is like it. Of a bundle of
 // certificates it is the one that belongs to the key.
-func authority(v starlark.Value) (*x509.Certificate, crypto.Signer, error) {
+func authority(v starlark.Value) (*signer, error) {
 	cert, okCert := openText(member(v, "cert"))
 	text, okKey := openText(member(v, "key"))
 	if !okCert || !okKey {
-		return nil, nil, fmt.Errorf("got %s, want what tls.ca returns, or a struct or dict with the texts cert and key", v.Type())
+		return nil, fmt.Errorf("got %s, want what tls.ca returns, or a struct or dict with the texts cert and key", v.Type())
 	}
 	bundle, err := pki.ParseCertificates(cert)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cert: %w", err)
+		return nil, fmt.Errorf("cert: %w", err)
 	}
 	key, err := pki.ParseKey(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("key: %w", err)
+		return nil, fmt.Errorf("key: %w", err)
 	}
 	for _, ca := range bundle {
 		switch {
 		case !pki.Belongs(key, ca):
 		case !ca.IsCA || ca.KeyUsage != 0 && ca.KeyUsage&x509.KeyUsageCertSign == 0:
-			return nil, nil, errors.New("its certificate is no authority's")
+			return nil, errors.New("its certificate is no authority's")
 		default:
-			return ca, key, nil
+			return &signer{cert: ca, key: key}, nil
 		}
 	}
-	return nil, nil, errors.New("the key is not that of its certificate")
+	return nil, errors.New("the key is not that of its certificate")
 }

@@ -61,7 +61,7 @@ func callSign(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(request.Subject)
+	template, err := c.certTemplate(request.Subject, 365)
 	if err != nil {
 		return nil, err
 	}

@@ -57,10 +57,22 @@ func (c *call) subject(name string) (pkix.Name, error) {
 
 // certIdentity reads dns, ips and name, one of which must be there.
 func (c *call) certIdentity() (name string, dns []string, ips []net.IP, err error) {
-	if dns, ips, err = c.certNames(); err != nil {
-		return "", nil, nil, err
+	name, dns = c.str("name"), c.strings("dns")
+	if n := len(dns) + len(c.strings("ips")); n > maxCertNames {
+		return "", nil, nil, fmt.Errorf("dns and ips have %d elements, a certificate is for %d at most", n, maxCertNames)
 	}
-	name = c.str("name")
+	for i, name := range dns {
+		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+			return "", nil, nil, fmt.Errorf("dns: element %d: %q is no DNS name: lower case letters, digits, - and dots", i, clip(name))
+		}
+	}
+	for i, text := range c.strings("ips") {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
+			return "", nil, nil, fmt.Errorf("ips: element %d: %q is no IP address", i, clip(text))
+		}
+		ips = append(ips, ip.AsSlice())
+	}
 	if name == "" && len(dns) > 0 && len(dns[0]) <= maxCommonName {
 		name = dns[0]
 	}
@@ -68,28 +80,6 @@ func (c *call) certIdentity() (name string, dns []string, ips []net.IP, err erro
 		return "", nil, nil, errors.New("it would be for nobody; give dns, ips or name")
 	}
 	return name, dns, ips, nil
-}
-
-// certNames reads dns and ips.
-func (c *call) certNames() ([]string, []net.IP, error) {
-	dns := c.strings("dns")
-	if n := len(dns) + len(c.strings("ips")); n > maxCertNames {
-		return nil, nil, fmt.Errorf("dns and ips have %d elements, a certificate is for %d at most", n, maxCertNames)
-	}
-	for i, name := range dns {
-		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-			return nil, nil, fmt.Errorf("dns: element %d: %q is no DNS name: lower case letters, digits, - and dots", i, clip(name))
-		}
-	}
-	var ips []net.IP
-	for i, text := range c.strings("ips") {
-		ip, err := netip.ParseAddr(text)
-		if err != nil || ip.Zone() != "" {
-			return nil, nil, fmt.Errorf("ips: element %d: %q is no IP address", i, clip(text))
-		}
-		ips = append(ips, ip.AsSlice())
-	}
-	return dns, ips, nil
 }
 
 // certInfo is the value of tls.info.

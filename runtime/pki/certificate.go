@@ -18,7 +18,7 @@ import (
 // Backdate is how much before it was made a certificate begins to hold, for clocks that are late.
 const Backdate = 5 * time.Minute
 
-// Sign makes a certificate for a public key, with a random serial number. Signatures need no random bytes: those of
+// Sign makes a certificate for a public key, with a random serial number. Signatures take no random bytes: those of
 // the same certificate are the same (RFC 6979).
 func Sign(template, authority *x509.Certificate, public crypto.PublicKey, by crypto.Signer, random io.Reader) (*x509.Certificate, error) {
 	serial := make([]byte, 16)
@@ -80,6 +80,15 @@ func EndWith(template, authority *x509.Certificate) {
 func PEM(cert *tls.Certificate) (crt, key []byte, err error) {
 	key, err = KeyPEM(cert.PrivateKey)
 	return CertificatesPEM(cert.Leaf), key, err
+}
+
+// Pool returns certificates as a pool of authorities.
+func Pool(certs ...*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range certs {
+		pool.AddCert(c)
+	}
+	return pool
 }
 
 // SelfSigned reports whether a certificate is signed by its own key.

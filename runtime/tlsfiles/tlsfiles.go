@@ -19,16 +19,23 @@ const reread = 10 * time.Second
 // Pair is a certificate with its key, in the files tls.crt and tls.key of a folder. It is safe
 // for concurrent use.
 type Pair struct {
-	dir, flag string
-
-	mu   sync.Mutex
-	cert *tls.Certificate
-	read time.Time
+	kept[tls.Certificate]
+	flag string
 }
 
 // OpenPair reads the files of a folder once. Errors name the flag that the folder comes from.
 func OpenPair(dir, flag string) (*Pair, error) {
-	p := &Pair{dir: dir, flag: flag}
+	p := &Pair{flag: flag}
+	p.load = func() (*tls.Certificate, error) {
+		files, err := bounded.Volume(dir, bounded.MaxPEM, "tls.crt", "tls.key")
+		if err == nil {
+			var cert tls.Certificate
+			if cert, err = tls.X509KeyPair(files["tls.crt"], files["tls.key"]); err == nil {
+				return &cert, nil
+			}
+		}
+		return nil, fmt.Errorf("%s %s: tls.crt and tls.key cannot be read as a certificate and its key", flag, dir)
+	}
 	_, err := p.get()
 	return p, err
 }
@@ -59,41 +66,24 @@ func (p *Pair) Peer() *tls.Config {
 	}
 }
 
-// get returns the certificate; while the files are broken the last good one.
-func (p *Pair) get() (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cert != nil && time.Since(p.read) < reread {
-		return p.cert, nil
-	}
-	files, err := bounded.Volume(p.dir, bounded.MaxPEM, "tls.crt", "tls.key")
-	var cert tls.Certificate
-	if err == nil {
-		cert, err = tls.X509KeyPair(files["tls.crt"], files["tls.key"])
-	}
-	p.read = time.Now()
-	switch {
-	case err == nil:
-		p.cert = &cert
-	case p.cert == nil:
-		return nil, fmt.Errorf("%s %s: tls.crt and tls.key cannot be read as a certificate and its key", p.flag, p.dir)
-	}
-	return p.cert, nil
-}
-
 // Authorities are those of which clients show a certificate, in a file. They are safe for
 // concurrent use.
-type Authorities struct {
-	file, flag string
-
-	mu   sync.Mutex
-	pool *x509.CertPool
-	read time.Time
-}
+type Authorities struct{ kept[x509.CertPool] }
 
 // OpenAuthorities reads a file in PEM once. Errors name the flag that the file comes from.
 func OpenAuthorities(file, flag string) (*Authorities, error) {
-	a := &Authorities{file: file, flag: flag}
+	a := &Authorities{}
+	a.load = func() (*x509.CertPool, error) {
+		data, err := bounded.File(file, bounded.MaxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", flag, file, err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("%s %s holds no certificate in PEM", flag, file)
+		}
+		return pool, nil
+	}
 	_, err := a.get()
 	return a, err
 }
@@ -119,23 +109,28 @@ func (a *Authorities) Ask(base *tls.Config, protos ...string) *tls.Config {
 // Known says whether the client of a connection has shown a certificate of the authorities.
 func Known(conn *tls.ConnectionState) bool { return conn != nil && len(conn.VerifiedChains) > 0 }
 
-// get returns the authorities; while the file is broken the last good ones.
-func (a *Authorities) get() (*x509.CertPool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.pool != nil && time.Since(a.read) < reread {
-		return a.pool, nil
+// kept is what files hold, which are read again from time to time.
+type kept[T any] struct {
+	load func() (*T, error)
+
+	mu   sync.Mutex
+	last *T
+	read time.Time
+}
+
+// get returns what the files hold; while they are broken the last good one.
+func (k *kept[T]) get() (*T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.last != nil && time.Since(k.read) < reread {
+		return k.last, nil
 	}
-	a.read = time.Now()
-	data, err := bounded.File(a.file, bounded.MaxPEM)
-	pool := x509.NewCertPool()
-	switch {
-	case err == nil && pool.AppendCertsFromPEM(data):
-		a.pool = pool
-	case a.pool == nil && err != nil:
-		return nil, fmt.Errorf("%s %s: %w", a.flag, a.file, err)
-	case a.pool == nil:
-		return nil, fmt.Errorf("%s %s holds no certificate in PEM", a.flag, a.file)
+	k.read = time.Now()
+	now, err := k.load()
+	if err == nil {
+		k.last = now
+	} else if k.last == nil {
+		return nil, err
 	}
-	return a.pool, nil
+	return k.last, nil
 }
