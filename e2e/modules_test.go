@@ -107,6 +107,34 @@ func (f *fixture) events(module string) (reasons []string) {
 	return reasons
 }
 
+// Messages that do not arrive are told by kubectl, until they do.
+func TestModuleObjectsTellOfMessages(t *testing.T) {
+	t.Parallel()
+	chat := newOutside(t)
+	chat.fail = 1 << 30
+	f := withObjects(t, shared.Namespace(t), "starling", map[string]string{
+		"mo-chat/module.star": `module(enabled = True, http = ["` + chat.address() + `"])`,
+		"mo-chat/hooks/a.star": `
+def say(ctx):
+    http.send("POST", "http://` + chat.address() + `/chat", body = "hello")
+
+hook(say, on = [startup()])
+`,
+	})
+	f.start()
+	f.waitCondition("mo-chat", "Ready", "True", "messages of hooks/a.star:say wait: ", "the server answered 503")
+	chat.mu.Lock()
+	chat.fail = 0
+	chat.mu.Unlock()
+	f.eventually("the object tells of none", func() error {
+		o, err := f.object("mo-chat")
+		if text := fmt.Sprint(o); err != nil || strings.Contains(text, "messages of") {
+			return fmt.Errorf("%s, %w", text, err)
+		}
+		return nil
+	})
+}
+
 // A module has an object with its state, under the rights that are printed: columns, conditions,
 // revisions, Events; at rest nothing is written; one that is deleted is made anew, and its release
 // stays; with the module the object goes.

@@ -79,12 +79,8 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		} else if r := m.Release; r != nil && r.Revision == 0 { // this process has not looked at it
 			r.Revision = told[m.Name].Revision(d.user.own, *r)
 		}
-		waiting, problems := d.outbox.state(m.Name)
-		m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems, d.releases.Left(m.Name))
-		if taken := d.objects.Problem(m.Name); taken != "" {
-			m.Problems = append(m.Problems, taken)
-		}
-		if slow := d.slots.problem(m.Name); slow != "" {
+		d.addFound(m)
+		if slow := d.slots.problem(m.Name); slow != "" { // it ends by itself, and nobody looks at the Module objects then
 			m.Problems = append(m.Problems, slow)
 		}
 	}
@@ -98,6 +94,15 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 		}
 	}
 	return out, nil
+}
+
+// addFound adds what the driver knows of a module. Whatever changes it has the Module objects looked at.
+func (d *Driver) addFound(m *status.Module) {
+	waiting, problems := d.outbox.state(m.Name)
+	m.PendingMessages, m.Problems = waiting, slices.Concat(m.Problems, problems, d.releases.Left(m.Name))
+	if taken := d.objects.Problem(m.Name); taken != "" {
+		m.Problems = append(m.Problems, taken)
+	}
 }
 
 // Replica returns what this process says of itself. It never waits for the engine.

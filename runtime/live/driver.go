@@ -248,7 +248,7 @@ func New(o Options) (*Driver, error) {
 		done: func(module string, m engine.Message) {
 			d.inbox.put(engine.Sent{Module: module, Sums: map[string]string{m.Name: m.Sum}})
 		},
-		log: d.log, jitter: rand.Float64, metrics: o.Metrics,
+		log: d.log, changed: func() { d.objects.Changed() }, jitter: rand.Float64, metrics: o.Metrics,
 	})
 	d.generation.Store(o.Generation)
 	d.marks = o.Marks

@@ -63,6 +63,7 @@ func (d *Driver) objectFacts(ctx context.Context) (facts map[string]modules.Fact
 	gen := d.generation.Load()
 	out := make(map[string]modules.Facts, len(got.status.Modules))
 	for _, m := range got.status.Modules {
+		d.addFound(&m)
 		f := modules.Facts{Module: m, Spec: got.specs[m.Name]}
 		if g := gen.Modules[m.Name]; g != nil && g.Tree != nil && g.Tree.Chart != nil {
 			f.ChartVersion = g.Tree.Chart.Version

@@ -38,8 +38,10 @@ type outbox struct {
 type outboxOptions struct {
 	send func(context.Context, effect.Request) error
 	// done is told of each message that waits no more.
-	done    func(module string, m engine.Message)
-	log     func(module, hook string) builtins.Logger
+	done func(module string, m engine.Message)
+	log  func(module, hook string) builtins.Logger
+	// changed is called when a state that [outbox.state] tells may be another one.
+	changed func()
 	jitter  func() float64
 	metrics *Metrics
 }
@@ -214,6 +216,7 @@ func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) 
 		count("sent")
 		if p.box.failing[p.hook] != "" {
 			delete(p.box.failing, p.hook)
+			b.o.changed()
 			log.Log(builtins.LevelInfo, "messages arrive again", nil)
 		}
 		if !replaced {
@@ -239,6 +242,7 @@ func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) 
 		return true
 	case p.box.failing[p.hook] != what:
 		p.box.failing[p.hook] = what
+		b.o.changed()
 		log.Log(builtins.LevelWarn, what+" (the message is sent again later)", nil)
 	}
 	return false
@@ -269,6 +273,7 @@ func (b *outbox) leave(p *pending) {
 	}
 	if p.box.waiting == 0 {
 		clear(p.box.failing)
+		b.o.changed()
 	}
 	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(p.box.waiting))
 	if p.box.gone && p.box.waiting == 0 {
@@ -303,11 +308,11 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 		return 0, nil
 	}
 	for hook, what := range box.failing {
-		problems = append(problems, fmt.Sprintf("messages of %s wait (%d of the module): %s", strings.TrimPrefix(hook, module+"/"), box.waiting, what))
+		problems = append(problems, fmt.Sprintf("messages of %s wait: %s", strings.TrimPrefix(hook, module+"/"), what))
 	}
 	slices.Sort(problems)
 	if box.unkept > 0 {
-		problems = append(problems, fmt.Sprintf("messages that wait are lost when this process ends (%d of the module): no more than %d KiB of a module's are kept", box.unkept, engine.MaxKeptMessages>>10))
+		problems = append(problems, fmt.Sprintf("messages that wait are lost when this process ends: no more than %d KiB of a module's are kept", engine.MaxKeptMessages>>10))
 	}
 	return box.waiting, problems
 }

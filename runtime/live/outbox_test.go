@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ type post struct {
 	box     *outbox
 	metrics *Metrics
 	began   time.Time
+	changes atomic.Int32 // how often the state was said to be another one
 
 	mu     sync.Mutex
 	answer func(ctx context.Context, body string) error
@@ -38,7 +40,7 @@ type post struct {
 func newPost(t *testing.T) *post {
 	m, _ := newTestMetrics(t)
 	p := &post{t: t, metrics: m, began: time.Now(), answer: func(context.Context, string) error { return nil }}
-	p.box = newOutbox(outboxOptions{send: p.send, done: p.sent, jitter: func() float64 { return 0 }, metrics: m,
+	p.box = newOutbox(outboxOptions{send: p.send, done: p.sent, changed: func() { p.changes.Add(1) }, jitter: func() float64 { return 0 }, metrics: m,
 		log: func(module, hook string) builtins.Logger { return postLog{p, module + " " + hook} }})
 	return p
 }
@@ -113,7 +115,10 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 		answer(&httpclient.StatusError{Code: 503, RetryAfter: 30 * time.Second})
 		p.say(newMessage("", "a"))
 		synctest.Wait()
-		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 2 || !strings.Contains(problems[0], "messages of a wait (1 of the module): web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
+		if p.changes.Load() != 1 {
+			t.Errorf("%d changes, want one as the messages begin to fail", p.changes.Load())
+		}
+		if waiting, problems := p.box.state("web"); waiting != 1 || len(problems) != 2 || !strings.Contains(problems[0], "messages of a wait: web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503") {
 			t.Errorf("%d, %q", waiting, problems)
 		}
 		time.Sleep(30 * time.Second) // as asked for
@@ -124,6 +129,9 @@ func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 		answer(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
+		if p.changes.Load() < 3 {
+			t.Errorf("%d changes, want one for each other error, and one at the end", p.changes.Load())
+		}
 		p.want("tries", p.tries, []string{"0s a", "30s a", "1m0s a", "1m4s a", "1m12s a", "1m28s a"})
 		p.want("log", p.lines, []string{
 			"warn web web/a: web/hooks/a.star:3: POST https://chat.example/hook: the server answered 503 Service Unavailable (the message is sent again later)",
@@ -287,7 +295,7 @@ func TestTheEngineHearsOfMessagesThatAreKept(t *testing.T) {
 		synctest.Wait()
 		slices.Sort(p.done)
 		p.want("done", p.done, []string{"web bad bad", "web old 1"})
-		if _, problems := p.box.state("web"); len(problems) != 2 || problems[1] != "messages that wait are lost when this process ends (1 of the module): no more than 64 KiB of a module's are kept" {
+		if _, problems := p.box.state("web"); len(problems) != 2 || problems[1] != "messages that wait are lost when this process ends: no more than 64 KiB of a module's are kept" {
 			t.Errorf("problems: %q", problems)
 		}
 		p.mu.Lock()
