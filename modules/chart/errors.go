@@ -1,36 +1,36 @@
 package chart
 
 import (
+	_ "embed" // of the table
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/Masterminds/sprig/v3"
 
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/wording"
 )
 
 // MaxError is where an error's text is cut: no manifest fits.
 const MaxError = 1000
 
-// noise is what Helm and kubectl put in front of the reason.
-var noise = regexp.MustCompile(`failed to create resource: |unable to recognize "": |unable to decode "": |` +
-	`error validating "": |warning: |error calling \w+: (?:error calling \w+: )+|\d+ errors? occurred:\s*\* `)
+//go:embed wording/charts.txt
+var wordingText string
 
-var (
-	templateAt = regexp.MustCompile(`template: ([^\s:]+:\d+(?::\d+)?): (?:executing "[^"]*" (?:at <((?:[^>]|>[^:])*)>: )?)?`)
-	inText     = regexp.MustCompile(`template: gotpl:(\d+)[:\d]*: (?:executing "gotpl" at <(?:[^>]|>[^:])*>: )?`)
-	located    = regexp.MustCompile(`(?:parse|execution) error (?:at|in) \(([^)]+)\): `)
-	quotedText = regexp.MustCompile(`(cannot parse template|function execution for) "(?:[^"\\]|\\.)*"`)
-	nothing    = regexp.MustCompile(`nil pointer evaluating interface \{\}\.(\w+)`)
-	yamlError  = regexp.MustCompile(`YAML parse error on (\S+): (?:error converting YAML to JSON: )?(?:yaml: )?`)
-	invalid    = regexp.MustCompile(`(Invalid value|Duplicate value|Unsupported value): (?:"((?:[^"\\]|\\.)*)"|(\{.*\}|\[.*\]|[\w.]+\{.*\})|([^\s:]+))`)
-	notLike    = regexp.MustCompile(`'[^']*' (does not match|is not valid|must be)`)
-	schemaHead = regexp.MustCompile(`values don't meet the specifications of the schema\(s\) in the following chart\(s\):\s*`)
-	goTypes    = strings.NewReplacer("map[string]interface {}", "map", "[]interface {}", "list", "interface {}", "value", "*errors.errorString", "error")
-)
+// rewordings are better words for what Helm, the template engine and the API server say.
+var rewordings = sync.OnceValue(func() wording.Table {
+	return wording.Read(wordingText, map[string]func([]string) string{
+		"schema": func(m []string) string {
+			return "values do not fit the chart's values.schema.json: " + sortItems(m[1])
+		},
+		"template": func(m []string) string { return tidyTemplate(m[0]) },
+		"function": tidyFunction, "value": tidyInvalid, "type": tidyType, "typed": tidyTyped,
+	})
+})
 
 // maxShown is how long a value that the API server refused may be to be shown.
 const maxShown = 40
@@ -38,49 +38,20 @@ const maxShown = 40
 // Tidy rewrites the text of an error of Helm's, of the template engine's or of
 // the API server's for people, and cuts what may hold values.
 func Tidy(text string) string {
-	text = quotedText.ReplaceAllString(text, "$1 a text")
-	text = inText.ReplaceAllString(text, "line $1 of it: ")
-	if head := schemaHead.FindString(text); head != "" {
-		text = "values do not fit the chart's values.schema.json: " + sortItems(strings.TrimPrefix(text, head))
-	}
-	text = notLike.ReplaceAllString(text, "value $1")
-	text = noise.ReplaceAllString(text, "")
-	text = tidyTemplate(text)
-	text = located.ReplaceAllString(text, "$1: ")
-	text = yamlError.ReplaceAllString(text, "$1: not YAML once rendered: ")
-	text = nothing.ReplaceAllString(text, "there is nothing to take .$1 from")
-	text = templateHints(text)
-	text = invalid.ReplaceAllStringFunc(text, tidyInvalid)
-	text = wrongType.ReplaceAllStringFunc(text, tidyType)
-	text = typed.ReplaceAllStringFunc(text, tidyTyped)
-	text = goTypes.Replace(text)
-	return message.Cut(listLine(text), MaxError)
+	return message.Cut(listLine(rewordings().Rewrite(text)), MaxError)
 }
 
-var (
-	noSuchFunction = regexp.MustCompile(`function "([^"]*)" not defined`)
-	noTemplate     = regexp.MustCompile(`(?:error calling \w+: )?template: no template ("[^"]*") associated with template "gotpl"(?: in \{\{[^{}]*\}\})?|template ("[^"]*") not defined`)
-	functionValues = regexp.MustCompile(`wrong number of args for (values|Values): want 1 got 0 in \{\{ \w+ \}\}`)
-	noEnd          = regexp.MustCompile(`unexpected EOF$`)
-)
-
-// templateHints adds how the line is written to what the template engine says.
-func templateHints(text string) string {
-	text = noSuchFunction.ReplaceAllStringFunc(text, func(all string) string {
-		name := noSuchFunction.FindStringSubmatch(all)[1]
-		switch name {
-		case "Values", "Release", "Chart", "Files", "Capabilities", "Template":
-			return all + " (write ." + name + ")"
-		}
+// tidyFunction says of a function that there is none how it is written.
+func tidyFunction(m []string) string {
+	switch name := m[1]; name {
+	case "Values", "Release", "Chart", "Files", "Capabilities", "Template":
+		return m[0] + " (write ." + name + ")"
+	default:
 		if near := message.Nearest(name, functionNames()); near != "" {
-			return all + " (did you mean " + near + "?)"
+			return m[0] + " (did you mean " + near + "?)"
 		}
-		return all
-	})
-	text = noTemplate.ReplaceAllString(text, NoTemplate+` $1$2 (write {{- define $1$2 }}…{{- end }} in templates/_helpers.tpl)`)
-	text = functionValues.ReplaceAllString(text, "values is a function of templates (write .Values)")
-	text = strings.Replace(text, "validation: chart.metadata.version is required", "its Chart.yaml has no version (write version: 0.1.0)", 1)
-	return noEnd.ReplaceAllString(text, NoEnd)
+		return m[0]
+	}
 }
 
 // NoTemplate begins what is said of a template that includes one that no file of the chart defines.
@@ -94,6 +65,8 @@ func functionNames() []string {
 	own := []string{"toYaml", "toYamlPretty", "fromYaml", "fromYamlArray", "toJson", "fromJson", "fromJsonArray", "toToml", "include", "tpl", "required", "lookup"}
 	return append(own, slices.Sorted(maps.Keys(sprig.TxtFuncMap()))...)
 }
+
+var templateAt = regexp.MustCompile(`template: ([^\s:]+:\d+(?::\d+)?): (?:executing "[^"]*" (?:at <((?:[^>]|>[^:])*)>: )?)?`)
 
 // tidyTemplate puts the innermost place of a template error first, and the file that began it last.
 func tidyTemplate(text string) string {
@@ -113,12 +86,11 @@ func tidyTemplate(text string) string {
 }
 
 // tidyInvalid shows short plain values only.
-func tidyInvalid(text string) string {
-	part := invalid.FindStringSubmatch(text)
-	if part[3] != "" || utf8.RuneCountInString(part[2]) > maxShown {
-		return part[1]
+func tidyInvalid(m []string) string {
+	if m[3] != "" || utf8.RuneCountInString(m[2]) > maxShown {
+		return m[1]
 	}
-	return text
+	return m[0]
 }
 
 // sortItems sorts neighbouring lines that begin with "- ": the schema validator finds them in the order of a Go map,

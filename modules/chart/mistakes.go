@@ -145,13 +145,20 @@ func nearKind(apiVersion, kind string) string {
 	return message.Nearest(kind, slices.Sorted(maps.Keys(known)))
 }
 
+// MissingValue is the path of the value that a template needs and nobody has set; nil of all other errors.
+func MissingValue(text string) (path []string) {
+	if at := nothingFrom.FindStringSubmatch(text); at != nil {
+		path = strings.Split(at[1], ".")
+	}
+	return path
+}
+
 // WithValueHint says of a value that a template needs and nobody has set where it is set.
 func WithValueHint(t Input, text string) string {
-	at := nothingFrom.FindStringSubmatch(text)
-	if at == nil {
+	path := MissingValue(text)
+	if path == nil {
 		return text
 	}
-	path := strings.Split(at[1], ".")
 	known := slices.Sorted(maps.Keys(t.Values))
 	if near := message.Nearest(path[0], known); near != "" && !slices.Contains(known, path[0]) {
 		return text + " (did you mean .Values." + near + "?)"

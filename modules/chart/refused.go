@@ -16,9 +16,7 @@ import (
 // The API server names the object and the field that it refuses. Here the template is found that has written it.
 
 var (
-	// wrongType is how a decoder tells of a field that has a value of another type.
-	wrongType = regexp.MustCompile(`json: cannot unmarshal (number|string|bool|object|array)\b[^:]*? into Go (?:struct field \w+\.([\w.\[\]/-]+)|value) of type (\S+)`)
-	// mistyped is what tidyType makes of it, of an object of a kind.
+	// mistyped is what tidyType makes of it, of an object of a kind, when a decoder tells of a field that has a value of another type.
 	mistyped = regexp.MustCompile(`^(?:.*: )?(\w+) in version "[^"]*" cannot be handled as an? \w+: ([\w.\[\]/-]+) must be (an? \w+), not an? \w+$`)
 	// ofObject is how an error about the write of one object begins.
 	ofObject = regexp.MustCompile(`\bcannot apply (\w+) "([^"]+)": `)
@@ -32,15 +30,11 @@ var typeWords = map[string]string{
 	"bool": "a boolean", "number": "a number", "string": "a string", "object": "an object", "array": "an array",
 }
 
-// typed is how server-side apply tells of a field that has a value of another type; it quotes the value, or says what it
-// is.
-var typed = regexp.MustCompile(`failed to create typed patch object \([^;)]*; (?:[^/,]*/)?([^/,)]+), Kind=(\w+)\): (?s:.*?)\.([^\s:]+): expected (\w+)(?: \([^)]*\))?, got (?:&?value\.valueUnstructured\{Value:(?s:(.*))\}|(\w+)$)`)
-
 // inList are the keys of elements of lists in a path.
 var inList = regexp.MustCompile(`\[[^\]]*\]`)
 
-func tidyTyped(text string) string {
-	m := typed.FindStringSubmatch(text)
+// tidyTyped is about a field that server-side apply does not take.
+func tidyTyped(m []string) string {
 	is, want := "string", cmp.Or(map[string]string{"map": "object", "list": "array", "boolean": "bool", "numeric": "number"}[m[4]], m[4])
 	switch value := m[5]; {
 	case m[6] != "":
@@ -59,8 +53,7 @@ func tidyTyped(text string) string {
 	return fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %[3]s must be %[4]s, not %[5]s", m[2], m[1], inList.ReplaceAllString(m[3], ""), typeWords[want], cmp.Or(typeWords[is], "a "+is))
 }
 
-func tidyType(text string) string {
-	m := wrongType.FindStringSubmatch(text)
+func tidyType(m []string) string {
 	of := "an object"
 	switch goType := strings.TrimLeft(m[3], "*"); {
 	case goType == "string":

@@ -3,7 +3,6 @@ package chart
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,18 +16,15 @@ const maxUnknown = 20
 // drops is how we tell of such a field.
 const drops = ": the API server drops it"
 
-// unknownField is how the API server warns of a field that it has dropped.
-var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
-
 // UnknownFields says of warnings of the API server where the fields are that it has dropped. A warning names
 // no object, so the objects that were rendered are looked at.
 func UnknownFields(t Input, files map[string]string, warnings []string) (out []string) {
 	for _, text := range warnings {
-		m := unknownField.FindStringSubmatch(text)
-		if m == nil {
+		path := definition.UnknownField(text)
+		if path == "" {
 			continue
 		}
-		found := writersOf(t, files, m[1])
+		found := writersOf(t, files, path)
 		if len(found) == 0 {
 			found = []string{text + drops} // of an object that Helm has made of another
 		}

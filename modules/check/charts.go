@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,16 +280,13 @@ func (c *checker) notRendered(m *generation.Module, o chart.Offline, looks bool)
 	c.add(f)
 }
 
-var nothingToTake = regexp.MustCompile(`there is nothing to take \.\w+ from in \{\{ \.Values\.([\w.]+) \}\}`)
-
 // missingValue says what to do about a value that a template needs and nobody has set.
 func (c *checker) missingValue(m *generation.Module, text string) string {
 	const otherwise = "name what users must set in x-required-for-helm of the schema"
-	at := nothingToTake.FindStringSubmatch(text)
-	if at == nil {
+	path := chart.MissingValue(text)
+	if path == nil {
 		return "give them a default in " + m.Tree.Dir + "/values.yaml, or " + otherwise
 	}
-	path := strings.Split(at[1], ".")
 	if path[0] == m.Key && len(path) > 1 {
 		return "values of the module stand without its name: write .Values." + strings.Join(path[1:], ".")
 	}

@@ -40,12 +40,12 @@ func (u unknownField) hint() string {
 
 // droppedField is the field of an object of which a warning of the API server tells that its kind does not have it.
 func droppedField(s *store.Store, obj map[string]any, warning string) (u unknownField, is bool) {
-	m := unknownAt.FindStringSubmatch(warning)
-	if m == nil {
+	path := definition.UnknownField(warning)
+	if path == "" {
 		return u, false
 	}
 	ref := effect.RefOf(obj)
-	u = unknownField{m[1], definition.NearField(ref.APIVersion, ref.Kind, m[1])}
+	u = unknownField{path, definition.NearField(ref.APIVersion, ref.Kind, path)}
 	for _, f := range s.UnknownFields(obj) { // of a kind of the tree
 		if f.Path == u.path {
 			u.near = nearestOf(f)
@@ -58,10 +58,8 @@ func nearestOf(f store.UnknownField) string {
 	return message.Nearest(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Beside)
 }
 
-var unknownAt = regexp.MustCompile(`^unknown field "(.+)"$`)
-
-// wrongAt is how a field is told of that has a value of another type.
-var wrongAt = regexp.MustCompile(`cannot unmarshal (?:number|string|bool|object|array) .*into Go struct field \w+\.([\w.\[\]]+) of type (\S+)`)
+// wrongAt is how [chart.Tidy] tells of a field that has a value of another type.
+var wrongAt = regexp.MustCompile(`([\w.\[\]/-]+) must be an? (\w+), not an? \w+$`)
 
 // wrongType reads the path of a field of an object out of an error of [strictFields], and what it takes in the words
 // of schemas.
@@ -69,12 +67,11 @@ func wrongType(obj map[string]any, err error) (path, want string) {
 	if err == nil {
 		return "", ""
 	}
-	m := wrongAt.FindStringSubmatch(err.Error())
+	m := wrongAt.FindStringSubmatch(chart.Tidy(err.Error()))
 	if m == nil {
 		return "", ""
 	}
-	switch {
-	case m[2] == "string":
+	if m[2] == "string" {
 		of, _ := object.Get(obj, strings.Split(m[1], "."))
 		if of, ok := of.(map[string]any); ok { // of a map of texts the key is not named
 			for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -83,15 +80,8 @@ func wrongType(obj map[string]any, err error) (path, want string) {
 				}
 			}
 		}
-		return m[1], "string"
-	case strings.HasPrefix(m[2], "int"):
-		return m[1], "integer"
-	case m[2] == "bool":
-		return m[1], "boolean"
-	case strings.HasPrefix(m[2], "[]"):
-		return m[1], "array"
 	}
-	return m[1], "object"
+	return m[1], m[2]
 }
 
 // strictFields finds what the API server would drop from an object of a built-in kind, and whether a value is one that
@@ -116,8 +106,8 @@ func strictFields(obj map[string]any) (unknown []unknownField, wrong error) {
 		return nil, err
 	}
 	for _, e := range strict {
-		if m := unknownAt.FindStringSubmatch(e.Error()); m != nil {
-			unknown = append(unknown, unknownField{m[1], definition.NearField(version, kind, m[1])})
+		if path := definition.UnknownField(e.Error()); path != "" {
+			unknown = append(unknown, unknownField{path, definition.NearField(version, kind, path)})
 		}
 	}
 	return unknown, nil

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -133,13 +134,10 @@ func (a *rightsOf) toBind(o stored, before *unstructured.Unstructured, made []st
 		return
 	}
 	_, err := a.m.dynamic.Resource(o.mapping.Resource).Namespace(o.key.Namespace).Create(a.ctx, o.obj.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsForbidden(err) && byRBAC.MatchString(err.Error()) {
+	if apierrors.IsForbidden(err) && cluster.LacksRight(err) {
 		a.need(bind, bind.verb)
 	}
 }
-
-// byRBAC are the words of the API server for a right that is missing.
-var byRBAC = regexp.MustCompile(`is forbidden: (User "[^"]*" cannot |user "[^"]*"[^\n]* is attempting to grant RBAC permissions not currently held)`)
 
 // need notes the verbs that are lacking.
 func (a *rightsOf) need(r right, verbs ...string) {

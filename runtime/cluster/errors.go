@@ -111,7 +111,7 @@ func (c *Client) explain(err error, a action) error {
 	}
 	msg := c.describe(err, a)
 	switch {
-	case rbacDenial.MatchString(err.Error()) || escalation.MatchString(err.Error()): // rights come without an event
+	case LacksRight(err): // rights come without an event
 		err = &lane.Passing{Err: err}
 	case changedMeanwhile(err):
 		err = &lane.Passing{Err: err, Race: true}
@@ -132,6 +132,13 @@ var (
 	goFields    = regexp.MustCompile(` into Go struct field [^ .]+\.([^ ]+) of type \S+`)
 	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
 )
+
+// LacksRight says of an error of the API server that a right is missing, in its words: it has no reason for that.
+func LacksRight(err error) bool {
+	return byRBAC.MatchString(err.Error())
+}
+
+var byRBAC = regexp.MustCompile(`is forbidden: (User "[^"]*" cannot |user "[^"]*"[^\n]* is attempting to grant RBAC permissions not currently held)`)
 
 // StorageStarts is the message of an API server whose storage of a kind begins; the reason follows, if it has failed.
 const StorageStarts = "storage is (re)initializing"

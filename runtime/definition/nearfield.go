@@ -12,6 +12,17 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
+// UnknownField is the path that the API server, or a decoder, warns of, for the kind has no such field; "" of all
+// other texts.
+func UnknownField(text string) string {
+	path, is := strings.CutPrefix(text, `unknown field "`)
+	path, ends := strings.CutSuffix(path, `"`)
+	if !is || !ends {
+		return ""
+	}
+	return path
+}
+
 // NearField is the field beside a path that was probably meant, of an object of a kind of Kubernetes itself; "" of
 // others, and when none is near.
 func NearField(apiVersion, kind, path string) string {

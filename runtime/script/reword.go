@@ -22,8 +22,8 @@ var (
 	//go:embed wording/foreign.txt
 	foreignText string
 
-	rewordings = sync.OnceValue(func() wording.Table { return wording.Read(starlarkText) })
-	foreign    = sync.OnceValue(func() wording.Table { return wording.Read(foreignText) })
+	rewordings = sync.OnceValue(func() wording.Table { return wording.Read(starlarkText, nil) })
+	foreign    = sync.OnceValue(func() wording.Table { return wording.Read(foreignText, nil) })
 )
 
 // reword changes the message of e where the table has better words. A hint that

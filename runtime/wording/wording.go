@@ -4,7 +4,8 @@
 // pattern is a regular expression for what is said; $1 is a group of it. A row without a message keeps what is said.
 // PATTERN ~ LINE is about a mistake in a line of a file that the second pattern finds; then $1 is a group of that one,
 // and its group "at" is where the mistake is. Lines with ## are headings. One with an … stands for the rows below it,
-// which give what comes into its place, left and right. Lines with # say of which versions of dependencies the texts
+// which give what comes into its place, left and right. In the place of words, @NAME is a function of Go that makes
+// them. Lines with # say of which versions of dependencies the texts
 // are; a test compares them with go.mod.
 package wording
 
@@ -26,11 +27,14 @@ type Row struct {
 
 	match, line   func() *regexp.Regexp // line may be nil
 	part          string                // which each match holds: to look for that takes less time than to match
+	says          string
 	message, hint string
+	made          func(groups []string) string // instead; nil: there are words
 }
 
-// Read makes a table of a text. Each pattern is compiled when it is needed.
-func Read(text string) (t Table) {
+// Read makes a table of a text. Each pattern is compiled when it is needed. functions make words of what a pattern
+// finds and of its groups; it may be nil.
+func Read(text string, functions map[string]func(groups []string) string) (t Table) {
 	const any = "… => …"
 	frame := any
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\n    ", " "), "\n") {
@@ -41,18 +45,23 @@ func Read(text string) (t Table) {
 		case isHeading:
 			frame = any
 		case line != "" && line[0] != '#':
-			t = append(t, newRow(frame, line))
+			r := newRow(frame, line)
+			if name, is := strings.CutPrefix(r.says, "@"); is {
+				r.made = functions[name]
+			}
+			t = append(t, r)
 		}
 	}
 	return t
 }
 
 func newRow(frame, text string) *Row {
-	left, right, _ := strings.Cut(text, " => ")
+	left, right, _ := strings.Cut(text+" ", " => ")
+	right = strings.TrimSpace(right)
 	pattern, says, _ := strings.Cut(frame, " => ")
 	pattern, says = strings.Replace(pattern, "…", left, 1), strings.Replace(says, "…", right, 1)
 	match, line, inLine := strings.Cut(pattern, " ~ ")
-	r := &Row{Text: text, match: compiled(match), part: partOf(match), message: says}
+	r := &Row{Text: text, match: compiled(match), part: partOf(match), says: says, message: says}
 	if inLine {
 		r.line = compiled(line)
 	}
@@ -126,6 +135,22 @@ func (t Table) Find(m Mistake) (Better, bool) {
 func (t Table) Hint(said string) string {
 	better, _ := t.Find(Mistake{Said: said})
 	return better.Hint
+}
+
+// Rewrite puts the words of each row in the place of what its pattern finds, one row after the other.
+func (t Table) Rewrite(text string) string {
+	for _, r := range t {
+		switch {
+		case !strings.Contains(text, r.part):
+		case r.made == nil:
+			text = r.match().ReplaceAllString(text, r.says)
+		default:
+			text = r.match().ReplaceAllStringFunc(text, func(all string) string {
+				return r.made(r.match().FindStringSubmatch(all))
+			})
+		}
+	}
+	return text
 }
 
 // Before finds the last match in the line of a mistake that begins before its column.

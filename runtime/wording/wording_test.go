@@ -20,7 +20,7 @@ enum|(?P<at>abc) => $1
 `
 
 func TestFind(t *testing.T) {
-	table := Read(text)
+	table := Read(text, nil)
 	for _, tc := range []struct {
 		m                  Mistake
 		row, message, hint string

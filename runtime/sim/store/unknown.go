@@ -9,6 +9,8 @@ import (
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/definition"
 )
 
 // UnknownField is a field that the schema of a kind does not have.
@@ -19,10 +21,7 @@ type UnknownField struct {
 	Beside []string
 }
 
-var (
-	unknownText = regexp.MustCompile(`^unknown field "(.+)"$`)
-	element     = regexp.MustCompile(`\[\d+\]`)
-)
+var element = regexp.MustCompile(`\[\d+\]`)
 
 // UnknownFields are those that the server would drop from an object of a custom kind: of others, and of kinds that
 // are not served, nothing is said.
@@ -45,8 +44,8 @@ func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
 		return nil // what does not fit at all is refused when it is written
 	}
 	for _, text := range unknown {
-		if m := unknownText.FindStringSubmatch(text); m != nil {
-			out = append(out, UnknownField{m[1], beside(k.crd.Structural, m[1])})
+		if path := definition.UnknownField(text); path != "" {
+			out = append(out, UnknownField{path, beside(k.crd.Structural, path)})
 		}
 	}
 	return out
@@ -55,12 +54,8 @@ func (s *Store) UnknownFields(obj map[string]any) (out []UnknownField) {
 // leaveOut takes fields out of an object that a decoder does not know. One with dots in its name stays.
 func leaveOut(obj map[string]any, unknown []string) {
 	for _, text := range unknown {
-		m := unknownText.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
 		var at any = obj
-		names := strings.FieldsFunc(m[1], func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+		names := strings.FieldsFunc(definition.UnknownField(text), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 		for i, name := range names {
 			switch in := at.(type) {
 			case map[string]any:
