@@ -1,40 +1,37 @@
 package tree
 
 import (
+	_ "embed" // of the table
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/starling-operator/starling/runtime/wording"
 )
+
+//go:embed wording/yaml.txt
+var wordingText string
+
+var yamlHints = sync.OnceValue(func() wording.Table { return wording.Read(wordingText, nil) })
 
 // YAMLHint says what to do about what the YAML parser says of a line of a document; "" where that is plain.
 func YAMLHint(msg string, doc []byte, line int) string {
-	const indent = "indent the line as those beside it"
-	switch {
-	case strings.Contains(msg, "found character that cannot start any token"), strings.Contains(msg, "found a tab character"):
-		return "YAML is indented by spaces: write two for each tab; a text that begins with %, @ or ` stands in quotes"
-	case strings.Contains(msg, "mapping values are not allowed"):
-		return indent + `; a text that holds ": " stands in quotes: "a: b"`
-	case strings.Contains(msg, "did not find expected key"), strings.Contains(msg, "did not find expected '-' indicator"):
-		lines := strings.Split(string(doc), "\n")
-		at := min(max(line, 1), len(lines)) - 1
-		if quote, open := openQuote(lines, at); open > 0 {
-			return fmt.Sprintf("the quote %s in line %d has no end", quote, open)
+	if !strings.Contains(msg, "did not find expected key") && !strings.Contains(msg, "did not find expected '-' indicator") {
+		return yamlHints().Hint(msg)
+	}
+	lines := strings.Split(string(doc), "\n")
+	at := min(max(line, 1), len(lines)) - 1
+	if quote, open := openQuote(lines, at); open > 0 {
+		return fmt.Sprintf("the quote %s in line %d has no end", quote, open)
+	}
+	if aloneInMap(lines, at) {
+		return "a list item where a key is expected: the key before it is missing"
+	}
+	for near := max(at-1, 0); near <= min(at+1, len(lines)-1); near++ {
+		if besideNone(lines, near) {
+			return "indent the line as those beside it"
 		}
-		if aloneInMap(lines, at) {
-			return "a list item where a key is expected: the key before it is missing"
-		}
-		for near := max(at-1, 0); near <= min(at+1, len(lines)-1); near++ {
-			if besideNone(lines, near) {
-				return indent
-			}
-		}
-		return ""
-	case strings.Contains(msg, "could not find expected ':'"):
-		return "write key: value; a text of several lines stands below key: |"
-	case strings.Contains(msg, "already set in map"):
-		return "leave one of them out"
-	case strings.Contains(msg, "did not find expected ',' or"):
-		return "a bracket [ or { has no end"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	_ "embed" // of the table
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/starling-operator/starling/runtime/apply"
@@ -21,6 +23,7 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/wording"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -125,13 +128,13 @@ var (
 	ownedFields = regexp.MustCompile(`conflicts? with "([^"]+)"`)
 	fieldPaths  = regexp.MustCompile(`(?m)(?:^|[\s:(])(\.?[a-zA-Z][a-zA-Z0-9_-]*(?:(?:\.|\[)[a-zA-Z0-9_\]."=/:-]+)+): `)
 	denial      = regexp.MustCompile(`^(.*? denied (?:the )?request)(?::|$)`)
-	typedPatch  = regexp.MustCompile(`failed to create typed patch object(?: \([^)]*\))?: `)
 	notDeclared = regexp.MustCompile(`\.([\w.\[\]"=/-]+): field not declared in schema`)
-	wantsText   = regexp.MustCompile(`\.([\w.\[\]"=/-]+): expected string, got another type`)
-	goValues    = regexp.MustCompile(`got &?[a-zA-Z_.]*[{\[].*`)
-	goFields    = regexp.MustCompile(` into Go struct field [^ .]+\.([^ ]+) of type \S+`)
-	goTypes     = regexp.MustCompile(` into Go struct field [^ ]+ of type \S+| of type [a-z0-9]+\.[A-Za-z]+`)
 )
+
+//go:embed wording/apiserver.txt
+var wordingText string
+
+var rewordings = sync.OnceValue(func() wording.Table { return wording.Read(wordingText, nil) })
 
 // LacksRight says of an error of the API server that a right is missing, in its words: it has no reason for that.
 func LacksRight(err error) bool {
@@ -250,13 +253,7 @@ func safeMessage(s metav1.Status, a action) string {
 	if text == "" {
 		text = "the API server refuses it: " + string(s.Reason)
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		line = goFields.ReplaceAllString(goValues.ReplaceAllString(line, "got another type"), " into $1")
-		lines[i] = goTypes.ReplaceAllString(line, "")
-	}
-	text = typedPatch.ReplaceAllString(strings.Join(lines, "\n"), "")
-	text = notDeclared.ReplaceAllStringFunc(text, func(all string) string {
+	text = notDeclared.ReplaceAllStringFunc(rewordings().Rewrite(text), func(all string) string {
 		path := notDeclared.FindStringSubmatch(all)[1]
 		text := "the kind has no field " + path
 		if near := definition.NearField(a.ref.APIVersion, a.ref.Kind, path); near != "" {
@@ -264,7 +261,6 @@ func safeMessage(s metav1.Status, a action) string {
 		}
 		return text
 	})
-	text = wantsText.ReplaceAllString(text, "$1 must be a text, not another type: write str(x)")
 	return cut(message.Line(hide(text)))
 }
 
