@@ -118,14 +118,14 @@ func TestAWriteWaitsALittleForRunsThatAreUnderWay(t *testing.T) {
 	}
 	x.w.now = x.w.now.Add(gatherFor)
 	if x.in(Tick{}); len(x.saves) != 1 || len(x.saves[0].Hooks) != 1 {
-		t.Fatalf("writes after that time: %v", x.saves)
+		t.Fatalf("writes after that time: %s", shown(x.saves))
 	}
 	x.saved(nil)
 	for len(x.active) > 0 {
 		x.end()
 	}
 	if len(x.saves) != 1 || len(x.saves[0].Hooks) != 3 {
-		t.Fatalf("writes once the last run has ended: %v", x.saves)
+		t.Fatalf("writes once the last run has ended: %s", shown(x.saves))
 	}
 	x.saved(nil)
 	x.in(WatchChanged{ID: eachID, Events: []builtins.Event{{Type: "modified", Binding: "nodes", Name: "o000"}}})

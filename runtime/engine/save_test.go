@@ -35,6 +35,15 @@ func newHeld(t *testing.T, ids ...string) *held {
 	return w
 }
 
+// shown are writes for people.
+func shown(saves []Save) string {
+	text := ""
+	for _, s := range saves {
+		text += fmt.Sprintf("write %d of runs %v: %q\n", s.Op, s.Runs, s.Data)
+	}
+	return text
+}
+
 // do hands an input over, and returns what has to be written.
 func (w *held) do(in Input) (commits []Commit, saves []Save) {
 	for _, a := range w.e.Handle(w.now, in) {
@@ -71,11 +80,11 @@ func TestWhatWaitsIsKeptAtOnce(t *testing.T) {
 		}
 	}
 	if len(first) != 1 || len(first[0].Data) != 1 {
-		t.Fatalf("the first write: %v", first)
+		t.Fatalf("the first write: %s", shown(first))
 	}
 	_, second := w.do(Saved{Op: first[0].Op})
 	if len(second) != 1 || len(second[0].Data) != 4 || len(second[0].Hooks) != 3 {
-		t.Fatalf("the second write: %v", second)
+		t.Fatalf("the second write: %s", shown(second))
 	}
 	w.do(Saved{Op: second[0].Op})
 	if m := w.e.modules["web"]; !m.store.Clean() || fmt.Sprint(w.e.Values(m.name)) != "map[a:1 b:1 c:1 global:map[] replicas:1]" || len(w.remembers("web/d")) != 1 {
@@ -98,7 +107,7 @@ func TestValuesAreCheckedBeforeObjectsAndAsTheyAreKept(t *testing.T) {
 	w.do(Committed{Run: c[0].Run})
 	_, second := w.do(Saved{Op: first[0].Op})
 	if len(second) != 1 || len(second[0].Hooks) != 1 {
-		t.Fatalf("the second write: %v", second)
+		t.Fatalf("the second write: %s", shown(second))
 	}
 	w.do(Saved{Op: second[0].Op})
 	if commits, _ := w.done("late", writes(set("one", "late"))); len(commits) > 0 {
@@ -126,7 +135,7 @@ func TestAFailedSaveFailsItsRuns(t *testing.T) {
 	w.done("large", set("large", strings.Repeat("x", effect.MaxKept)))
 	_, second := w.do(Saved{Op: first[0].Op, Err: errors.New("timeout")})
 	if len(second) != 1 || len(second[0].Hooks) != 1 || len(second[0].Data) != 1 {
-		t.Fatalf("the second write: %v", second)
+		t.Fatalf("the second write: %s", shown(second))
 	}
 	w.do(Saved{Op: second[0].Op})
 	m := w.e.modules["web"]
