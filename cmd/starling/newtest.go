@@ -147,11 +147,7 @@ func testOf(ctx context.Context, r *record.Record) ([]byte, error) {
 	if !slices.Equal(lines, again) {
 		return nil, fmt.Errorf("it asks for something else when its secrets are hidden, and no secret may stand in a test: %s", firstDifference(lines, again))
 	}
-	text, err := record.TestFile(r.Header, run, lines)
-	if err != nil {
-		return nil, err
-	}
-	_, formatted, err := format.Read("the test", strings.NewReader(text))
+	_, formatted, err := format.Read("the test", strings.NewReader(record.TestFile(r.Header, run, lines)))
 	return formatted, err
 }
 

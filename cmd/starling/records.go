@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/starling-operator/starling/runtime/admin"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/record"
@@ -198,7 +199,7 @@ func (r *records) key(ctx context.Context) (*record.Key, error) {
 	i := &r.instance
 	client, err := r.access.connect(ctx, i.Namespace, zerolog.Nop(), nil)
 	if err == nil {
-		key, err = record.FetchKey(ctx, record.KeyOptions{
+		key, err = record.FetchKey(ctx, cluster.SecretKey{
 			Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(),
 		})
 	}

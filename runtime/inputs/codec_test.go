@@ -160,6 +160,8 @@ func sources(t *testing.T, dir string) (out []string) {
 	return out
 }
 
+var typeOfTime = reflect.TypeFor[time.Time]()
+
 const deepest = 12 // writes hold sets of writes
 
 // fill puts something that is not zero into all fields.

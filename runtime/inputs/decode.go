@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	"go.starlark.net/starlark"
@@ -29,7 +28,6 @@ var (
 	typeOfGeneration = reflect.TypeFor[*generation.Generation]()
 	typeOfSeen       = reflect.TypeFor[*hook.Seen]()
 	typeOfRequest    = reflect.TypeFor[*builtins.Request]()
-	typeOfTime       = reflect.TypeFor[time.Time]()
 	typeOfValue      = reflect.TypeFor[starlark.Value]()
 	typeOfError      = reflect.TypeFor[error]()
 	typeOfAny        = reflect.TypeFor[any]()
@@ -84,14 +82,6 @@ func (d *decoder) into(data cbor.RawMessage, v reflect.Value) error {
 		err := d.read(data, &r)
 		v.Set(reflect.ValueOf(r.Request()))
 		return err
-	case typeOfTime:
-		var text string
-		if err := d.read(data, &text); err != nil {
-			return err
-		}
-		at, err := time.Parse(time.RFC3339Nano, text)
-		v.Set(reflect.ValueOf(at))
-		return err
 	case typeOfValue:
 		var row *codec.Value
 		err := d.read(data, &row)
@@ -106,12 +96,8 @@ func (d *decoder) into(data cbor.RawMessage, v reflect.Value) error {
 	case typeOfAny:
 		return d.read(data, v.Addr().Interface())
 	}
-	if text, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
-		var s string
-		if err := d.read(data, &s); err != nil {
-			return err
-		}
-		return text.UnmarshalText([]byte(s))
+	if _, text := v.Addr().Interface().(encoding.TextUnmarshaler); text {
+		return d.read(data, v.Addr().Interface())
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

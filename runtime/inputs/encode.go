@@ -90,8 +90,7 @@ func plain(v reflect.Value) (any, error) {
 	case error:
 		return failureOf(x), nil
 	case encoding.TextMarshaler:
-		text, err := x.MarshalText()
-		return string(text), err
+		return x, nil
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

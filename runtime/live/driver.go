@@ -97,7 +97,7 @@ type Driver struct {
 	told     *teller
 	process  string // what the ids of runs begin with
 	// recordsKey says where the key of records is.
-	recordsKey record.KeyOptions
+	recordsKey cluster.SecretKey
 	since      time.Time // when the process began
 	marks      *Marks
 	unmarked   atomic.Bool // the last run could not be marked

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/record"
 )
 
@@ -14,7 +15,7 @@ func RecordsDir(stateDir string) string { return filepath.Join(stateDir, "record
 // no hook runs before.
 func (d *Driver) openRecorder(instance string) {
 	d.process = record.Process(d.since, d.identity)
-	d.recordsKey = record.KeyOptions{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
+	d.recordsKey = cluster.SecretKey{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
 	d.recorder = record.New(record.Options{
 		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: d.process, Version: d.o.Version},
 		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, d.recordsKey) },

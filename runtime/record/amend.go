@@ -32,11 +32,7 @@ func (s *Store) amend(a amendment) error {
 	if i < 0 || s.runs[i].failed {
 		return nil
 	}
-	data, err := readFile(s.path(id + runSuffix))
-	if err != nil {
-		return err
-	}
-	p, err := parseRun(data)
+	p, err := readFile(s.path(id+runSuffix), parseRun)
 	if err != nil {
 		return err
 	}
@@ -57,15 +53,16 @@ func (s *Store) amend(a amendment) error {
 	h := p.header
 	h.Result, h.AtCommit = ResultFailed, true
 	// The body is sealed together with the header: the whole file is new.
-	if data, err = runFile(s.key, &s.compressor, h, p.refs, plain); err != nil {
+	data, err := runFile(s.key, &s.compressor, h, p.refs, plain)
+	if err != nil {
 		return err
 	}
 	if err := s.write(id+runSuffix, data); err != nil {
 		return err
 	}
 	r := s.runs[i]
-	s.bytes += sizeOf(data) - r.size
-	r.failed, r.size = true, sizeOf(data)
+	s.bytes += sizeOf(len(data)) - r.size
+	r.failed, r.size = true, sizeOf(len(data))
 	s.evict()
 	return nil
 }

@@ -18,28 +18,20 @@ func Bundle(dir, id string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := readFile(filepath.Join(dir, id+runSuffix))
-	if err != nil {
-		return nil, fmt.Errorf("run %s has gone meanwhile, it has made room for another one", id)
-	}
-	files, size := map[string][]byte{id + runSuffix: run}, len(run)
+	files, size := map[string][]byte{id + runSuffix: p.whole()}, p.size()
 	for refs := p.refs; len(refs) > 0; refs = refs[1:] {
 		name := refs[0].String() + partSuffix
 		if files[name] != nil {
 			continue
 		}
-		data, err := readFile(filepath.Join(dir, name))
-		var part *parsed
-		if err == nil {
-			part, err = parsePart(data)
-		}
+		part, err := readFile(filepath.Join(dir, name), parsePart)
 		if err != nil {
-			return nil, fmt.Errorf("run %s: a part of its record is not there; it may have made room for another run meanwhile", id)
+			return nil, fmt.Errorf("run %s: %s", id, goneMeanwhile)
 		}
-		if size += len(data); size > maxBundle {
+		if size += part.size(); size > maxBundle {
 			return nil, fmt.Errorf("run %s: its record takes more than %d MiB", id, maxBundle>>20)
 		}
-		files[name] = data
+		files[name] = part.whole()
 		refs = append(refs, part.refs...)
 	}
 	return files, nil

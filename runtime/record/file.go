@@ -68,11 +68,7 @@ func file(k *Key, pr *compressor, head []byte, refs []Name, plain []byte) ([]byt
 		return nil, err
 	}
 	before := front(head, refs)
-	sealed, err := k.sealed(small, before)
-	if err != nil {
-		return nil, err
-	}
-	return append(before, sealed...), nil
+	return append(before, k.sealed(small, before)...), nil
 }
 
 // parsed is a file, taken apart.
@@ -135,6 +131,11 @@ func (p *parsed) rest(data []byte, at int) error {
 	p.before, p.sealed = data[:at], data[at:]
 	return nil
 }
+
+func (p *parsed) size() int { return len(p.before) + len(p.sealed) }
+
+// whole is the file again: what is sealed follows in memory, too.
+func (p *parsed) whole() []byte { return p.before[:p.size()] }
 
 // open returns what is sealed.
 func (p *parsed) open(k *Key) ([]byte, error) {

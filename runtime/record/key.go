@@ -27,9 +27,7 @@ type Key struct {
 // NewKey makes a key of random bytes.
 func NewKey() (*Key, error) {
 	raw := make([]byte, KeySize)
-	if _, err := rand.Read(raw); err != nil {
-		return nil, fmt.Errorf("no random bytes for a key: %w", err)
-	}
+	rand.Read(raw) // never fails
 	return ParseKey(raw)
 }
 
@@ -50,7 +48,7 @@ func ParseKey(data []byte) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.seal, err = cipher.NewGCM(block); err != nil {
+	if k.seal, err = cipher.NewGCMWithRandomNonce(block); err != nil {
 		return nil, err
 	}
 	k.name = k.derive("name")
@@ -88,26 +86,14 @@ func (k *Key) nameOf(plain []byte, refs []Name) Name {
 	return Name(mac.Sum(nil)[:16])
 }
 
-// sealed encrypts plain. about is not secret, and must be the same to open it.
-func (k *Key) sealed(plain, about []byte) ([]byte, error) {
-	nonce := make([]byte, k.seal.NonceSize(), k.seal.NonceSize()+len(plain)+k.seal.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("no random bytes: %w", err)
-	}
-	return k.seal.Seal(nonce, nonce, plain, about), nil
-}
-
-var errSealed = errors.New("it is broken, or sealed with another key")
+// sealed encrypts plain, and begins with a random nonce. about is not secret, and must be the same to open it.
+func (k *Key) sealed(plain, about []byte) []byte { return k.seal.Seal(nil, nil, plain, about) }
 
 // open is the reverse of sealed.
 func (k *Key) open(data, about []byte) ([]byte, error) {
-	n := k.seal.NonceSize()
-	if len(data) < n {
-		return nil, errSealed
-	}
-	plain, err := k.seal.Open(nil, data[:n], data[n:], about)
+	plain, err := k.seal.Open(nil, nil, data, about)
 	if err != nil {
-		return nil, errSealed
+		return nil, errors.New("it is broken, or sealed with another key")
 	}
 	return plain, nil
 }

@@ -29,11 +29,7 @@ func List(dir string, key *Key) (runs []Header, others int, err error) {
 		if !strings.HasSuffix(f.Name(), runSuffix) {
 			continue
 		}
-		data, err := readFile(filepath.Join(dir, f.Name()))
-		if err != nil {
-			continue
-		}
-		p, err := parseRun(data)
+		p, err := readFile(filepath.Join(dir, f.Name()), parseRun)
 		if errors.As(err, new(*VersionError)) {
 			others++
 		}
@@ -97,23 +93,20 @@ func Load(dir, id string, key *Key) (*Record, error) {
 	return r, nil
 }
 
+const goneMeanwhile = "a part of its record is not there; it may have made room for another run meanwhile"
+
 // find reads what is plain of a run.
 func find(dir, id string) (*parsed, error) {
 	if !checkID(id) {
 		return nil, fmt.Errorf("%q is no id of a run; they look like k3f9-12, see: starling get runs", id)
 	}
-	data, err := readFile(filepath.Join(dir, id+runSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
+	p, err := readFile(filepath.Join(dir, id+runSuffix), parseRun)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &NotFoundError{id, dir}
-	}
-	var p *parsed
-	if err == nil {
-		p, err = parseRun(data)
-	}
-	if errors.As(err, new(*VersionError)) {
+	case errors.As(err, new(*VersionError)):
 		return nil, err
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("run %s: its record cannot be read: %w", id, err)
 	}
 	return p, nil
@@ -248,13 +241,9 @@ func (l *loader) part(p part, into any) error {
 }
 
 func (l *loader) file(name Name) ([]byte, []Name, error) {
-	data, err := readFile(filepath.Join(l.dir, name.String()+partSuffix))
+	p, err := readFile(filepath.Join(l.dir, name.String()+partSuffix), parsePart)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, errors.New("a part of its record is not there; it may have made room for another run meanwhile")
-	}
-	var p *parsed
-	if err == nil {
-		p, err = parsePart(data)
+		return nil, nil, errors.New(goneMeanwhile)
 	}
 	var plain []byte
 	if err == nil {

@@ -79,14 +79,11 @@ func (q *queue) add(t *Trace) (dropped int) {
 	}
 	q.runs, q.weight = append(q.runs, t), q.weight+weight
 	for len(q.runs) > maxQueued || q.weight > maxWeight && len(q.runs) > 1 {
-		i := q.least()
-		q.weight -= q.runs[i].weigh()
-		q.runs = slices.Delete(q.runs, i, i+1)
+		q.remove(q.least())
 		dropped++
 	}
 	for q.generations() > maxGenerations {
-		q.weight -= q.runs[0].weigh()
-		q.runs = slices.Delete(q.runs, 0, 1)
+		q.remove(0)
 		dropped++
 	}
 	tell(q.signal)
@@ -165,8 +162,13 @@ func (q *queue) take() *Trace {
 	if len(q.runs) == 0 {
 		return nil
 	}
-	t := q.runs[0]
+	return q.remove(0)
+}
+
+// remove takes a run out. The queue is locked.
+func (q *queue) remove(i int) *Trace {
+	t := q.runs[i]
 	q.weight -= t.weigh()
-	q.runs = slices.Delete(q.runs, 0, 1)
+	q.runs = slices.Delete(q.runs, i, i+1)
 	return t
 }

@@ -190,9 +190,7 @@ type writer struct {
 }
 
 func (w *writer) put(t *Trace) {
-	began := time.Now()
 	err := w.safely(func() error { return w.store.Put(t) })
-	w.left -= time.Since(began)
 	if err == nil {
 		w.o.Count("kept", 1)
 		if w.broken {
@@ -214,18 +212,18 @@ func (w *writer) put(t *Trace) {
 
 // amend changes a record that is written.
 func (w *writer) amend(a amendment) {
-	began := time.Now()
 	err := w.safely(func() error { return w.store.amend(a) })
-	w.left -= time.Since(began)
 	if err != nil && !w.broken {
 		w.o.Log.Warn().Err(err).Msgf("run %s stays recorded as one that succeeded, though its commit has failed", ID(w.store.o.Process, a.run))
 		w.broken = true
 	}
 }
 
-// safely makes a panic an error: a record is never worth the process.
+// safely makes a panic an error, for a record is never worth the process, and counts the time.
 func (w *writer) safely(write func() error) (err error) {
+	began := time.Now()
 	defer func() {
+		w.left -= time.Since(began)
 		if p := recover(); p != nil {
 			err = fmt.Errorf("internal error: %v; this is a bug, please report it", p)
 			w.o.Log.Debug().Str("trace", string(debug.Stack())).Msg(err.Error())

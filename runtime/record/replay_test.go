@@ -106,10 +106,7 @@ values.set("x", "hush/3333")`), newStore(t, StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := TestFile(r.Header, run, lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := TestFile(r.Header, run, lines)
 	if !strings.Contains(text, "page-2") || strings.Contains(text, "hush") {
 		t.Errorf("got %s", text)
 	}

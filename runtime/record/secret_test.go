@@ -18,7 +18,7 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := record.KeyOptions{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"}
+	o := cluster.SecretKey{Client: client, Namespace: "ops", Name: "starling", Instance: "ops.starling"}
 	const missing = "there is no Secret ops/starling-records with the key of its records"
 	if _, err := record.FetchKey(t.Context(), o); err == nil || err.Error() != missing {
 		t.Errorf("got %v, want %s", err, missing)

@@ -93,8 +93,8 @@ func OpenStore(o StoreOptions) (*Store, error) {
 			runs = append(runs, name)
 		}
 	}
-	for name := range s.parts {
-		for _, r := range refs[name] {
+	for _, of := range refs {
+		for _, r := range of {
 			if p := s.parts[r]; p != nil {
 				p.used++
 			}
@@ -117,38 +117,24 @@ func (s *Store) Put(t *Trace) error { return s.pack.put(t) }
 
 func (s *Store) findPart(file string, refs map[Name][]Name) {
 	name, ok := parseName(strings.TrimSuffix(file, partSuffix))
-	data, err := readFile(filepath.Join(s.o.Dir, file))
+	p, err := readFile(s.path(file), parsePart)
 	if err != nil || !ok {
 		s.remove(file)
 		return
 	}
-	p, err := parsePart(data)
-	if err != nil {
-		s.remove(file)
-		return
-	}
-	s.parts[name] = &storedPart{size: sizeOf(data), list: len(p.refs) > 0}
-	s.bytes += sizeOf(data)
+	s.parts[name] = &storedPart{size: sizeOf(p.size()), list: len(p.refs) > 0}
+	s.bytes += sizeOf(p.size())
 	refs[name] = p.refs
 }
 
 func (s *Store) findRun(file string) {
-	data, err := readFile(filepath.Join(s.o.Dir, file))
-	var p *parsed
-	if err == nil {
-		p, err = parseRun(data)
-	}
-	if err != nil || p.header.ID+runSuffix != file || p.header.SealedWith != s.key.ID() {
+	p, err := readFile(s.path(file), parseRun)
+	if err != nil || p.header.ID+runSuffix != file || p.header.SealedWith != s.key.ID() ||
+		slices.ContainsFunc(p.refs, func(r Name) bool { return s.parts[r] == nil }) {
 		s.remove(file)
 		return
 	}
-	for _, r := range p.refs {
-		if s.parts[r] == nil {
-			s.remove(file)
-			return
-		}
-	}
-	s.take(p.header, p.refs, sizeOf(data))
+	s.take(p.header, p.refs, sizeOf(p.size()))
 }
 
 // take notes a run that is on disk.
@@ -201,10 +187,8 @@ func (s *Store) sweep(name Name) {
 	}
 	var refs []Name
 	if p.list {
-		if data, err := readFile(s.path(name.String() + partSuffix)); err == nil {
-			if list, err := parsePart(data); err == nil {
-				refs = list.refs
-			}
+		if list, err := readFile(s.path(name.String()+partSuffix), parsePart); err == nil {
+			refs = list.refs
 		}
 	}
 	delete(s.parts, name)
@@ -276,8 +260,8 @@ func (t *tx) part(plain []byte, refs []Name) (Name, error) {
 			t.refs = slices.Delete(t.refs, i, i+1)
 		}
 	}
-	t.s.parts[name] = &storedPart{size: sizeOf(data), list: len(refs) > 0}
-	t.s.bytes += sizeOf(data)
+	t.s.parts[name] = &storedPart{size: sizeOf(len(data)), list: len(refs) > 0}
+	t.s.bytes += sizeOf(len(data))
 	t.made = append(t.made, name)
 	t.refs = append(t.refs, name)
 	return name, nil
@@ -293,7 +277,7 @@ func (t *tx) commit(h Header, plain []byte) error {
 	if err := t.s.write(h.ID+runSuffix, data); err != nil {
 		return err
 	}
-	t.s.take(h, t.refs, sizeOf(data))
+	t.s.take(h, t.refs, sizeOf(len(data)))
 	t.s.evict()
 	return nil
 }
@@ -306,7 +290,7 @@ func (t *tx) end() {
 }
 
 // sizeOf is what a file takes on disk.
-func sizeOf(data []byte) int64 { return (int64(len(data)) + block - 1) / block * block }
+func sizeOf(bytes int) int64 { return (int64(bytes) + block - 1) / block * block }
 
 func parseName(text string) (Name, bool) {
 	var n Name
@@ -318,8 +302,8 @@ func parseName(text string) (Name, bool) {
 	return n, n.String() == text
 }
 
-// readFile reads a file that is not too large to be one of ours.
-func readFile(path string) ([]byte, error) {
+// readFile reads a file that is not too large to be one of ours, and takes it apart.
+func readFile(path string, parse func([]byte) (*parsed, error)) (*parsed, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
@@ -327,5 +311,9 @@ func readFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular() || info.Size() > maxFile:
 		return nil, errBroken
 	}
-	return os.ReadFile(path)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(data)
 }

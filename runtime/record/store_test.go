@@ -157,7 +157,7 @@ func TestSizeIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += sizeOf(data)
+		sum += sizeOf(len(data))
 	}
 	if sum != s.bytes {
 		t.Errorf("the files take %d bytes, the store thinks %d", sum, s.bytes)

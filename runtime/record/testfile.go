@@ -1,45 +1,47 @@
 package record
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // TestFile is the text of a test that holds a run: run and lines are those of [Record.Written].
-func TestFile(h Header, run map[string]any, lines []string) (string, error) {
-	id := strings.ReplaceAll(h.ID, "-", "_")
-	f := &starFile{}
-	f.line("# Run %s of %s, %s%s.", h.ID, h.Hook, h.Started.Format(time.RFC3339), forCause(h.Cause))
-	f.line("# It holds what the run was given, and what it asked for: starling new test --from-run has written it.")
-	if f.hides(run) || f.hides(lines) {
-		f.line("#")
-		f.line("# %s stands for what was secret, Kioq for that in base64: the run had other texts there.", Hidden)
-	}
-	if run["random"] == true {
-		f.line("#")
-		f.line("# The run took random bytes, which may be keys: here it has others, the same ones each time.")
-	}
-	f.line("")
-	f.text.WriteString("RUN = ")
-	f.value(run, 0)
-	f.line("")
-	f.line("")
-	f.line("def test_run_%s(t):", id)
-	f.text.WriteString("    t.expect(t.replay(RUN)).equals(")
+func TestFile(h Header, run map[string]any, lines []string) string {
 	all := make([]any, len(lines))
 	for i, line := range lines {
 		all[i] = line
 	}
-	f.value(all, 1)
-	f.line(")")
-	return f.text.String(), f.err
+	body := &starFile{}
+	body.text.WriteString("RUN = ")
+	body.value(run, 0)
+	body.line("\n\ndef test_run_%s(t):", strings.ReplaceAll(h.ID, "-", "_"))
+	body.text.WriteString("    t.expect(t.replay(RUN)).equals(")
+	body.value(all, 1)
+	body.line(")")
+	text := body.text.String()
+
+	head := &starFile{}
+	head.line("# Run %s of %s, %s%s.", h.ID, h.Hook, h.Started.Format(time.RFC3339), forCause(h.Cause))
+	head.line("# It holds what the run was given, and what it asked for: starling new test --from-run has written it.")
+	if hidden := base64.StdEncoding.EncodeToString([]byte(Hidden)); strings.Contains(text, Hidden) || strings.Contains(text, hidden) {
+		head.line("#")
+		head.line("# %s stands for what was secret, %s for that in base64: the run had other texts there.", Hidden, hidden)
+	}
+	if run["random"] == true {
+		head.line("#")
+		head.line("# The run took random bytes, which may be keys: here it has others, the same ones each time.")
+	}
+	head.line("")
+	return head.text.String() + text
 }
 
 func forCause(cause string) string {
@@ -50,38 +52,16 @@ func forCause(cause string) string {
 }
 
 // starFile is a file of Starlark that is being written.
-type starFile struct {
-	text strings.Builder
-	err  error
-}
+type starFile struct{ text strings.Builder }
 
 func (f *starFile) line(format string, a ...any) { fmt.Fprintf(&f.text, format+"\n", a...) }
-
-// hides says whether something of it is hidden.
-func (f *starFile) hides(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, Hidden)
-	case []string:
-		return slices.ContainsFunc(v, func(s string) bool { return f.hides(s) })
-	case []any:
-		return slices.ContainsFunc(v, f.hides)
-	case map[string]any:
-		for key, e := range v {
-			if f.hides(key) || f.hides(e) || key == "data" && v["kind"] == "Secret" {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // widest is how long a line may be that holds a list or a dict as a whole.
 const widest = 100
 
 // value writes plain data as a literal.
 func (f *starFile) value(v any, depth int) {
-	if text, short := f.short(v); short && 4*depth+len(text) <= widest {
+	if text := object.FromPlain(v).String(); short(v) && 4*depth+len(text) <= widest {
 		f.text.WriteString(text)
 		return
 	}
@@ -104,55 +84,27 @@ func (f *starFile) value(v any, depth int) {
 		}
 		f.text.WriteString(indent + "]")
 	default:
-		text, _ := f.short(v)
-		f.text.WriteString(text)
+		if text := object.FromPlain(v).String(); short(v) {
+			f.text.WriteString(text)
+		} else {
+			fmt.Fprintf(&f.text, "float(%q)", text)
+		}
 	}
 }
 
-// short is a value in one line; false for what is better read in several.
-func (f *starFile) short(v any) (string, bool) {
+// short says whether a value is better read in one line, if it fits in. What is no number has no literal, and so none
+// that stands inside another.
+func short(v any) bool {
 	switch v := v.(type) {
-	case nil:
-		return "None", true
-	case bool:
-		if v {
-			return "True", true
-		}
-		return "False", true
-	case int64:
-		return strconv.FormatInt(v, 10), true
 	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprintf("float(%q)", strconv.FormatFloat(v, 'g', -1, 64)), true
-		}
-		text := strconv.FormatFloat(v, 'g', -1, 64)
-		if !strings.ContainsAny(text, ".e") {
-			text += ".0"
-		}
-		return text, true
-	case string:
-		return syntax.Quote(v, false), true
+		return !math.IsNaN(v) && !math.IsInf(v, 0)
 	case []any:
-		var parts []string
-		for _, e := range v {
-			text, short := f.short(e)
-			if !short {
-				return "", false
-			}
-			parts = append(parts, text)
-		}
-		return "[" + strings.Join(parts, ", ") + "]", len(v) < 2 || !slices.ContainsFunc(v, func(e any) bool { s, is := e.(string); return is && len(s) > 20 })
+		return !slices.ContainsFunc(v, func(e any) bool {
+			text, is := e.(string)
+			return !short(e) || len(v) > 1 && is && len(text) > 20
+		})
 	case map[string]any:
-		var parts []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			text, short := f.short(v[key])
-			if !short {
-				return "", false
-			}
-			parts = append(parts, syntax.Quote(key, false)+": "+text)
-		}
-		return "{" + strings.Join(parts, ", ") + "}", len(v) < 6
+		return len(v) < 6 && !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(e any) bool { return !short(e) })
 	}
-	f.err = fmt.Errorf("a value of the type %T has no literal", v)
-	return "None", true
+	return true
 }

@@ -1,10 +1,10 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.starlark.net/starlark"
 
@@ -20,7 +20,6 @@ import (
 type world struct {
 	r       *Record
 	answers map[string][]reading
-	ops     [][]byte // those of the record, as the codec writes them
 	random  []byte
 }
 
@@ -32,13 +31,6 @@ func newWorld(r *Record) (*world, error) {
 			return nil, err
 		}
 		w.answers[string(key)] = append(w.answers[string(key)], a)
-	}
-	for _, op := range r.in.Ops {
-		data, err := codec.Write(op)
-		if err != nil {
-			return nil, err
-		}
-		w.ops = append(w.ops, data)
 	}
 	return w, nil
 }
@@ -155,13 +147,10 @@ func (w *world) compose(own []effect.ValueOp) (map[string]any, error) {
 
 // known says that the recorded run had made these changes, too.
 func (w *world) known(own []effect.ValueOp) bool {
-	if len(own) > len(w.ops) {
-		return false
+	if len(own) == 0 || len(own) > len(w.r.in.Ops) {
+		return len(own) == 0
 	}
-	for i, op := range own {
-		if data, err := codec.Write(op); err != nil || !slices.Equal(data, w.ops[i]) {
-			return false
-		}
-	}
-	return true
+	now, err := codec.Write(own)
+	then, errThen := codec.Write(w.r.in.Ops[:len(own)])
+	return err == nil && errThen == nil && bytes.Equal(now, then)
 }
