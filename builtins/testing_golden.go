@@ -35,25 +35,20 @@ var madeUp = []string{"uid", "resourceVersion", "creationTimestamp", "managedFie
 // dropMadeUp takes them out of all objects in fresh plain data, and the uids of owners
 // with them.
 func dropMadeUp(x any) {
-	switch x := x.(type) {
-	case []any:
-		for _, v := range x {
-			dropMadeUp(v)
+	for v := range object.All(x) {
+		obj, _ := v.(map[string]any)
+		meta, ok := obj["metadata"].(map[string]any)
+		if !ok || obj["kind"] == nil || obj["apiVersion"] == nil {
+			continue
 		}
-	case map[string]any:
-		if meta, ok := x["metadata"].(map[string]any); ok && x["kind"] != nil && x["apiVersion"] != nil {
-			for _, key := range madeUp {
-				delete(meta, key)
-			}
-			owners, _ := meta["ownerReferences"].([]any)
-			for _, owner := range owners {
-				if owner, ok := owner.(map[string]any); ok {
-					delete(owner, "uid")
-				}
-			}
+		for _, key := range madeUp {
+			delete(meta, key)
 		}
-		for _, v := range x {
-			dropMadeUp(v)
+		owners, _ := meta["ownerReferences"].([]any)
+		for _, owner := range owners {
+			if owner, ok := owner.(map[string]any); ok {
+				delete(owner, "uid")
+			}
 		}
 	}
 }

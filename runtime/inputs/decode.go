@@ -33,14 +33,6 @@ var (
 	typeOfAny        = reflect.TypeFor[any]()
 )
 
-// options makes options of their data.
-func (d *decoder) options(data cbor.RawMessage, o *engine.Options) error {
-	if err := d.into(data, reflect.ValueOf(o).Elem()); err != nil {
-		return fmt.Errorf("options%w", err)
-	}
-	return nil
-}
-
 // input makes an input of its data.
 func (d *decoder) input(kind string, data cbor.RawMessage) (engine.Input, error) {
 	for _, one := range kinds {

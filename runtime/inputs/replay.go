@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"time"
 
@@ -86,9 +87,8 @@ func (r *replay) head(h *head) error {
 	if h.Format != format {
 		return fmt.Errorf("starling %s wrote it in format %d; this one reads format %d", h.Version, h.Format, format)
 	}
-	d := decoder{}
-	if err := d.options(h.Options, &r.options); err != nil {
-		return err
+	if err := (&decoder{}).into(h.Options, reflect.ValueOf(&r.options).Elem()); err != nil {
+		return fmt.Errorf("options%w", err)
 	}
 	r.options.Jitter, r.options.Mark = r.jitter, r.mark
 	r.engine, r.again.Version = engine.New(r.options), h.Version
@@ -114,8 +114,7 @@ func (r *replay) mark(what, digest string) (func(bool), error) {
 }
 
 func (r *replay) input(then *input) error {
-	d := decoder{generation: r.last}
-	in, err := d.input(then.Kind, then.Data)
+	in, err := (&decoder{generation: r.last}).input(then.Kind, then.Data)
 	if err != nil {
 		return err
 	}

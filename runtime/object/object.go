@@ -54,11 +54,7 @@ func UID(v starlark.Value) string {
 }
 
 // String returns the object as a dict is written, keys sorted.
-func (o *Object) String() string {
-	var b strings.Builder
-	writePlain(&b, o.m)
-	return b.String()
-}
+func (o *Object) String() string { return thaw(o.m).String() }
 
 func (o *Object) Type() string { return "object" }
 

@@ -4,10 +4,6 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"slices"
-	"strings"
-
-	"go.starlark.net/starlark"
 )
 
 // CopyPlain returns a deep copy of plain data.
@@ -106,31 +102,4 @@ func plainSize(v any, most int) int {
 		}
 	}
 	return n
-}
-
-// writePlain writes plain data as Starlark writes dicts and lists, keys sorted.
-func writePlain(b *strings.Builder, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		b.WriteByte('{')
-		for i, k := range slices.Sorted(maps.Keys(v)) {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(starlark.String(k).String() + ": ")
-			writePlain(b, v[k])
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			writePlain(b, e)
-		}
-		b.WriteByte(']')
-	default:
-		b.WriteString(scalar(v).String())
-	}
 }

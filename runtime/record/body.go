@@ -111,22 +111,15 @@ type event[V any] struct {
 	Old       V      `cbor:"old,omitempty"`
 }
 
-func eventOf(e builtins.Event) (event[*codec.Value], error) {
-	values, err := codec.ValuesOf([]starlark.Value{e.Result, e.Object, e.Old})
-	if err != nil {
-		return event[*codec.Value]{}, err
-	}
-	return event[*codec.Value]{e.Type, e.Binding, e.Namespace, e.Name, values[0], values[1], values[2]}, nil
+func eventOf[V any](e builtins.Event, form func(starlark.Value) V) event[V] {
+	return event[V]{e.Type, e.Binding, e.Namespace, e.Name, form(e.Result), form(e.Object), form(e.Old)}
 }
 
-// eventIn is an event with values in another form.
-func eventIn[A, B any](e event[A], form func(A) B) event[B] {
-	return event[B]{e.Type, e.Binding, e.Namespace, e.Name, form(e.Result), form(e.Object), form(e.Old)}
-}
-
-func eventFrom(e event[starlark.Value]) builtins.Event {
+// event is the reverse of eventOf.
+func (e event[V]) event(form func(V) starlark.Value) builtins.Event {
 	return builtins.Event{
-		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name, Result: e.Result, Object: e.Object, Old: e.Old,
+		Type: e.Type, Binding: e.Binding, Namespace: e.Namespace, Name: e.Name,
+		Result: form(e.Result), Object: form(e.Object), Old: form(e.Old),
 	}
 }
 

@@ -176,7 +176,7 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 		return err
 	}
 	for _, e := range events {
-		r.request.Events = append(r.request.Events, eventFrom(eventIn(e, (*codec.Value).Starlark)))
+		r.request.Events = append(r.request.Events, e.event((*codec.Value).Starlark))
 	}
 	r.request.Object = object.Starlark()
 	for binding, name := range in.Snapshots {

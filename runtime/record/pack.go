@@ -28,9 +28,7 @@ var errLarge = errors.New("it is larger than a record may be")
 
 // packer makes records of traces and puts them into a store. It serves one goroutine.
 type packer struct {
-	store   *Store
-	version string
-	process string
+	store *Store
 
 	// sources and lists spare work: what is kept already is known by them. Generation
 	// is that of the last run.
@@ -49,10 +47,6 @@ type source struct {
 // maxIdle is for how many generations something is known that no run has used: what
 // belongs to hooks that are gone would stay for ever.
 const maxIdle = 16
-
-func newPacker(store *Store, version, process string) *packer {
-	return &packer{store: store, version: version, process: process, sources: map[string]source{}, lists: map[string]*list{}}
-}
 
 // put keeps a run.
 func (p *packer) put(t *Trace) error {
@@ -77,7 +71,7 @@ func (p *packer) put(t *Trace) error {
 func (p *packer) body(tx *tx, t *Trace) (Header, *body, error) {
 	r := &t.request
 	h := Header{
-		Format: Format, ID: ID(p.process, t.Run), Version: p.version,
+		Format: Format, ID: ID(p.store.o.Process, t.Run), Version: p.store.o.Version,
 		Module: r.Module.Name, Hook: r.Hook.ID, Key: r.Key, Cause: Cause(r.Events),
 		Generation: t.Generation, Attempt: r.Attempt, Started: r.Now.UTC().Round(0), Took: status.Duration(t.Took),
 		Steps: t.result.Usage.Steps, Result: ResultOK, SealedWith: p.store.key.ID(),
@@ -147,14 +141,17 @@ func (p *packer) inputs(tx *tx, t *Trace, g *given) error {
 		Gone: r.Gone, Switches: r.Switches, Request: codec.RequestOf(r.Request), Snapshots: map[string]Name{},
 		Random: t.random, Secrets: OfSecrets(r.Hook.Bindings),
 	}
+	var err error
+	value := func(v starlark.Value) *codec.Value {
+		out, wrong := codec.ValueOf(v)
+		err = errors.Join(err, wrong)
+		return out
+	}
 	events := make([]event[*codec.Value], len(r.Events))
 	for i, e := range r.Events {
-		var err error
-		if events[i], err = eventOf(e); err != nil {
-			return err
-		}
+		events[i] = eventOf(e, value)
 	}
-	about, err := codec.ValueOf(r.Object)
+	about := value(r.Object)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func OpenStore(o StoreOptions) (*Store, error) {
 	o.MaxRuns = cmp.Or(o.MaxRuns, MaxRuns)
 	o.MaxBytes = cmp.Or(o.MaxBytes, MaxBytes)
 	s := &Store{o: o, key: o.Key, parts: map[Name]*storedPart{}}
-	s.pack = newPacker(s, o.Version, o.Process)
+	s.pack = &packer{store: s, sources: map[string]source{}, lists: map[string]*list{}}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of records: %w", err)
 	}

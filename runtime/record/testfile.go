@@ -92,8 +92,8 @@ func (f *starFile) value(v any, depth int) {
 	}
 }
 
-// short says whether a value is better read in one line, if it fits in. What is no number has no literal, and so none
-// that stands inside another.
+// short says whether a value is better read in one line, if it fits in. NaN and the infinities have no literal, and so
+// they do not stand inside another one.
 func short(v any) bool {
 	switch v := v.(type) {
 	case float64:

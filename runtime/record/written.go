@@ -68,7 +68,7 @@ func (r *Record) Written() (run map[string]any, lines []string, err error) {
 	out := written{Hook: r.Hook, Module: r.Module, Now: q.Now.Format(time.RFC3339Nano), Snapshots: map[string][]any{},
 		Object: rowOf(q.Object), Config: q.Config, State: q.State, Random: len(r.in.Random) > 0}
 	for _, e := range q.Events {
-		out.Events = append(out.Events, event[any]{e.Type, e.Binding, e.Namespace, e.Name, rowOf(e.Result), rowOf(e.Object), rowOf(e.Old)})
+		out.Events = append(out.Events, eventOf(e, rowOf))
 	}
 	for binding, list := range q.Snapshots {
 		out.Snapshots[binding] = rowsOf(list)
@@ -166,7 +166,7 @@ func readWritten(run map[string]any) (*Record, error) {
 	q := r.in.request()
 	q.Config, q.State, q.Object = w.Config, w.State, fromRow(w.Object)
 	for _, e := range w.Events {
-		q.Events = append(q.Events, eventFrom(eventIn(e, fromRow)))
+		q.Events = append(q.Events, e.event(fromRow))
 	}
 	for binding, rows := range w.Snapshots {
 		q.Snapshots[binding] = fromRows(rows)
