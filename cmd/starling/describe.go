@@ -96,34 +96,36 @@ func (f *describeFlags) modules(cmd *cobra.Command, args []string) error {
 	}
 	modules := st.Modules
 	if len(args) == 1 {
-		m, err := findDescribed(st, args[0])
-		if err != nil {
+		if modules, err = findModules(describable(st), args); err != nil {
 			return err
 		}
-		modules = []status.Module{m}
 	}
+	return showPages(cmd, st, "modules", modules, func(m status.Module) error { return f.module(cmd, st, m) })
+}
+
+// describable returns the modules, with the global hooks as one.
+func describable(st status.Status) []status.Module {
+	if row, there := tui.Global(st); there {
+		return append(slices.Clip(st.Modules), row)
+	}
+	return st.Modules
+}
+
+// showPages shows a page for each row, with an empty line between them.
+func showPages[T any](cmd *cobra.Command, st status.Status, kind string, rows []T, show func(T) error) error {
 	sayNotes(cmd, notesOf(st))
-	if len(modules) == 0 {
-		say(cmd, "no modules")
+	if len(rows) == 0 {
+		say(cmd, "no %s", kind)
 	}
-	for i, m := range modules {
+	for i, row := range rows {
 		if i > 0 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
-		if err := f.module(cmd, st, m); err != nil {
+		if err := show(row); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// findDescribed is findModule, with the global hooks as a module.
-func findDescribed(st status.Status, name string) (status.Module, error) {
-	modules := st.Modules
-	if row, there := tui.Global(st); there {
-		modules = append(slices.Clip(modules), row)
-	}
-	return findModule(modules, name)
 }
 
 // module shows one page. A part that cannot be had says why: the others are there nonetheless.
@@ -212,24 +214,15 @@ func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	hooks := st.Hooks
-	if len(args) == 1 {
-		if hooks, err = findHooks(st, args[0]); err != nil {
-			return err
-		}
+	hooks, err := findHooks(st, args)
+	if err != nil {
+		return err
 	}
 	client, err := f.client(cmd)
 	if err != nil {
 		return err
 	}
-	sayNotes(cmd, notesOf(st))
-	if len(hooks) == 0 {
-		say(cmd, "no hooks")
-	}
-	for i, h := range hooks {
-		if i > 0 {
-			fmt.Fprintln(cmd.OutOrStdout())
-		}
+	return showPages(cmd, st, "hooks", hooks, func(h status.Hook) error {
 		p := newPage(cmd)
 		p.field("Name", h.ID)
 		p.field("Module", h.Module)
@@ -254,11 +247,8 @@ func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
 		f.watches(cmd, p, client, []status.Hook{h})
 		f.runs(cmd, p, h.ID)
 		f.lines(cmd, p, client, h.Module, h.ID)
-		if p.err != nil {
-			return p.err
-		}
-	}
-	return nil
+		return p.err
+	})
 }
 
 // watches shows the snapshots of hooks.
@@ -277,7 +267,7 @@ func (f *describeFlags) watches(cmd *cobra.Command, p *page, client *admin.Clien
 
 // runs shows the last runs of a module or of a hook.
 func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
-	l, err := f.look(cmd, what)
+	l, err := f.look(cmd, []string{what})
 	if _, ok := errors.AsType[noRunError](err); ok {
 		p.section("Runs", nil, nil, true)
 		return
@@ -316,7 +306,7 @@ func (f *describeFlags) lines(cmd *cobra.Command, p *page, client *admin.Client,
 // one shows a run.
 func (f *describeFlags) one(cmd *cobra.Command, args []string) error {
 	f.out.format = "json" // so all of it is read
-	l, err := f.look(cmd, args[0])
+	l, err := f.look(cmd, args)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (p *page) section(name string, failed error, show func() error, empty bool)
 
 // shown shows data as YAML.
 func (p *page) shown(name string, v any, empty bool) {
-	p.section(name, nil, func() error { return status.Encode(p, "yaml", v, status.Options{}) }, empty)
+	p.section(name, nil, func() error { return status.Encode(p, "yaml", v) }, empty)
 }
 
 // hooks shows a table of hooks of one module: HOOK STATE RUNS FAILURES LAST TOOK NEXT REASON.

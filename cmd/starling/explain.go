@@ -120,7 +120,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 		}
 	}
 	if f.output != "table" {
-		return status.Encode(cmd.OutOrStdout(), f.output, x, status.Options{})
+		return status.Encode(cmd.OutOrStdout(), f.output, x)
 	}
 	sayNotes(cmd, x.Notes)
 	if len(x.Values) == 0 {

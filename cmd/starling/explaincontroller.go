@@ -62,7 +62,7 @@ func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
 		}
 	}
 	if f.output != "table" {
-		return status.Encode(cmd.OutOrStdout(), f.output, parents, status.Options{})
+		return status.Encode(cmd.OutOrStdout(), f.output, parents)
 	}
 	for _, p := range parents {
 		if p.Failure != "" {

@@ -54,7 +54,9 @@ in a pipe that is JSON, a line per row.`,
 	flags.out.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().BoolVarP(&flags.watch, "watch", "w", false, "show rows again when they change, until Ctrl-C")
 	cmd.PersistentFlags().BoolVar(&flags.events, "output-watch-events", false, "with -w, say of each row whether it was ADDED, MODIFIED or DELETED")
-	cmd.AddCommand(newGetModulesCommand(flags), newGetHooksCommand(flags), newGetRunsCommand(flags), newGetQueuesCommand(flags), newGetSnapshotsCommand(flags), newGetReleasesCommand(flags), newGetReplicasCommand(flags))
+	for _, r := range flags.resources() {
+		cmd.AddCommand(flags.command(r))
+	}
 	return cmd
 }
 

@@ -60,8 +60,11 @@ func listOf[T any](items []T) []T {
 	return items
 }
 
-// newListing makes a listing of rows, whose table is that of package status.
-func newListing[T any](kind string, rows []T, name func(T) string) *listing {
+// writer writes a table of rows.
+type writer[T any] func(w io.Writer, rows []T, o status.Options) error
+
+// newListing makes a listing of rows, which name tells apart.
+func newListing[T any](kind string, rows []T, table writer[T], name func(T) string) *listing {
 	l := &listing{kind: kind, all: listOf(rows), empty: "no " + kind + "s"}
 	for _, row := range rows {
 		l.names, l.rows = append(l.names, name(row)), append(l.rows, row)
@@ -71,11 +74,7 @@ func newListing[T any](kind string, rows []T, name func(T) string) *listing {
 		for i, at := range which {
 			some[i] = rows[at]
 		}
-		format := "table"
-		if o.Wide {
-			format = "wide"
-		}
-		return status.Encode(w, format, some, o)
+		return table(w, some, o)
 	}
 	return l
 }
@@ -165,7 +164,7 @@ func (p *printer) list(l *listing) error {
 	out := p.cmd.OutOrStdout()
 	switch p.format {
 	case "json", "yaml":
-		return status.Encode(out, p.format, l.all, status.Options{})
+		return status.Encode(out, p.format, l.all)
 	case "jsonpath":
 		shape, err := plain(l.all)
 		if err != nil {
@@ -230,22 +229,14 @@ func (p *printer) row(row any) error {
 		if _, err := io.WriteString(out, "---\n"); err != nil {
 			return err
 		}
-		return status.Encode(out, "yaml", row, status.Options{})
-	case "jsonpath":
-		shape, err := plain(row)
-		if err != nil {
-			return err
-		}
-		return p.path.Execute(out, shape)
+		return status.Encode(out, "yaml", row)
 	}
-	return p.object(row)
-}
-
-// object shows an object in columns.
-func (p *printer) object(row any) error {
 	shape, err := plain(row)
 	if err != nil {
 		return err
+	}
+	if p.format == "jsonpath" {
+		return p.path.Execute(out, shape)
 	}
 	return p.columns.print(p.tabs, shape)
 }

@@ -9,35 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
 )
-
-func newGetRunsCommand(flags *getFlags) *cobra.Command {
-	f := &getRunsFlags{getFlags: flags, records: records{target: &flags.target}}
-	cmd := &cobra.Command{
-		Use:     "runs [RUN|MODULE|HOOK]",
-		Aliases: []string{"run"},
-		Short:   "Show the last runs of hooks, the newest first",
-		Long: `Shows the runs that are kept in --state-dir, whether or not a starling runs. Why one
-has failed, and all of one run (-o yaml), is sealed: the key comes from the starling
-that runs here, from --key-file, or for one run from the Secret of the instance. With
---context or --kubeconfig, and no --state-dir, shows those of all pods of the instance. Text
-that comes out of Secrets is shown as ***.`,
-		Example: `  starling get runs --failed
-  starling get runs ingress-nginx
-  starling get runs k3f9-12 -o yaml`,
-		Args: atMostOneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.list(cmd, func() (*listing, error) { return f.look(cmd, append(args, "")[0]) })
-		},
-	}
-	cmd.Flags().BoolVar(&f.failed, "failed", false, "those that failed alone")
-	f.records.addFlags(cmd.Flags())
-	return cmd
-}
 
 // getRunsFlags are the flags of `starling get runs`.
 type getRunsFlags struct {
@@ -47,8 +24,14 @@ type getRunsFlags struct {
 	told    bool // of records of others
 }
 
+// addFlags declares them, but for those of get.
+func (f *getRunsFlags) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.failed, "failed", false, "those that failed alone")
+	f.records.addFlags(fs)
+}
+
 // look reads which runs there are: all, those of what is named, or all of one run.
-func (f *getRunsFlags) look(cmd *cobra.Command, what string) (*listing, error) {
+func (f *getRunsFlags) look(cmd *cobra.Command, args []string) (*listing, error) {
 	runs, others, err := f.records.list(cmd)
 	if err != nil {
 		return nil, err
@@ -57,18 +40,20 @@ func (f *getRunsFlags) look(cmd *cobra.Command, what string) (*listing, error) {
 		f.told = true
 		say(cmd, "note: records of another version of starling that are left out: %d", others)
 	}
-	if i := slices.IndexFunc(runs, func(h record.Header) bool { return h.ID == what }); i >= 0 {
+	if i := slices.IndexFunc(runs, func(h record.Header) bool { return slices.Contains(args, h.ID) }); i >= 0 {
 		return f.one(cmd, runs[i])
 	}
-	found := slices.DeleteFunc(slices.Clone(runs), func(h record.Header) bool {
-		return f.failed && !h.Failed() || what != "" && what != h.Module && !meansHook(what, h.Module, h.Hook)
+	var names []string
+	args = given(args)
+	found := meant(runs, args, func(h record.Header, what string) bool {
+		names = append(names, h.Module, h.Hook, h.ID)
+		return what == h.Module || meansHook(what, h.Module, h.Hook)
 	})
-	if what != "" && len(found) == 0 && !(f.failed && f.names(runs, what)) {
-		var names []string
-		for _, h := range runs {
-			names = append(names, h.Module, h.Hook, h.ID)
-		}
-		return nil, noRun(what, names)
+	if len(args) == 1 && len(found) == 0 {
+		return nil, noRun(args[0], names)
+	}
+	if f.failed {
+		found = slices.DeleteFunc(slices.Clone(found), func(h record.Header) bool { return !h.Failed() })
 	}
 	l := runsOf(found)
 	l.empty = "no runs are recorded " + f.records.where()
@@ -80,23 +65,9 @@ func (f *getRunsFlags) look(cmd *cobra.Command, what string) (*listing, error) {
 
 // runsOf makes a listing of runs.
 func runsOf(runs []record.Header) *listing {
-	l := newListing("run", runs, func(h record.Header) string { return h.ID })
+	l := newListing("run", runs, printRuns, func(h record.Header) string { return h.ID })
 	l.newestFirst = true
-	l.table = func(w io.Writer, which []int, o status.Options) error {
-		some := make([]record.Header, len(which))
-		for i, at := range which {
-			some[i] = runs[at]
-		}
-		return printRuns(w, some, o)
-	}
 	return l
-}
-
-// names says that there are runs of what is named.
-func (f *getRunsFlags) names(runs []record.Header, what string) bool {
-	return slices.ContainsFunc(runs, func(h record.Header) bool {
-		return what == h.Module || meansHook(what, h.Module, h.Hook)
-	})
 }
 
 // noRunError says that there are no runs of what is named.

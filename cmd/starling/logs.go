@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/logs"
 	"github.com/starling-operator/starling/runtime/replicas"
@@ -162,14 +163,8 @@ func (f *logsFlags) known(ctx context.Context, client *admin.Client, module stri
 	if err != nil {
 		return err
 	}
-	names := []string{"global"}
-	for _, m := range st.Modules {
-		names = append(names, m.Name)
-	}
-	if !slices.Contains(names, module) {
-		return notFound("module", module, names)
-	}
-	return nil
+	_, err = findModules(append([]status.Module{{Name: "global"}}, st.Modules...), []string{module})
+	return err
 }
 
 // printer writes lines in the form that -o asks for.

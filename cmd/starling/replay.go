@@ -110,7 +110,7 @@ func (f *replayFlags) encode(w io.Writer, r *record.Record, again *record.Replay
 	if !again.Same {
 		out.Difference = record.Diff(out.Then, out.Now)
 	}
-	if err := status.Encode(w, f.output, out, status.Options{}); err != nil {
+	if err := status.Encode(w, f.output, out); err != nil {
 		return err
 	}
 	if !again.Same {

@@ -195,40 +195,15 @@ func standbyNote(holder string) string {
 	return "this starling stands by: it waits for the lease, which " + cmp.Or(holder, "another one") + " holds"
 }
 
-func newGetReplicasCommand(flags *getFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "replicas",
-		Aliases: []string{"replica"},
-		Short:   "Show the processes of an instance: which one leads, which are ready",
-		Long: `With --context or --kubeconfig shows all pods of the instance; else the process that runs
-on this machine, and who leads when that is another one.`,
-		Example: `  starling get replicas --context production`,
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.list(cmd, func() (*listing, error) { return flags.replicas(cmd) })
-		},
-	}
-}
-
 // replicas asks the process of this machine, or each pod, how it is.
-func (t *target) replicas(cmd *cobra.Command) (*listing, error) {
-	listed := func(found []status.Replica) *listing {
-		return newListing("replica", found, func(r status.Replica) string { return r.Name })
-	}
+func (t *target) replicas(cmd *cobra.Command) ([]status.Replica, error) {
 	if !t.remote() {
 		client, err := t.client(cmd)
 		if err != nil {
 			return nil, err
 		}
 		r, err := client.Replica(cmd.Context())
-		if err != nil {
-			return nil, t.instance.explain(err)
-		}
-		l := listed([]status.Replica{r})
-		if !r.Leader {
-			l.notes = append(l.notes, standbyNote(r.Holder))
-		}
-		return l, nil
+		return []status.Replica{r}, t.instance.explain(err)
 	}
 	pods, err := t.pods(cmd.Context())
 	if err != nil {
@@ -249,7 +224,7 @@ func (t *target) replicas(cmd *cobra.Command) (*listing, error) {
 		})
 	}
 	asking.Wait()
-	return listed(found), nil
+	return found, nil
 }
 
 // newAdminSocketCommand is what runs in a pod that is asked.

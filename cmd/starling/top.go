@@ -77,7 +77,8 @@ func (f *topFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	status.SortUsage(used, f.sort)
-	l := newListing("hook", used, func(u status.HookUsage) string { return hookName(status.Hook{ID: u.Hook, Module: u.Module}) })
+	usageName := func(u status.HookUsage) string { return hookName(status.Hook{ID: u.Hook, Module: u.Module}) }
+	l := newListing("hook", used, status.PrintUsage, usageName)
 	l.empty = "no hook has run"
 	return p.list(l)
 }
@@ -85,11 +86,11 @@ func (f *topFlags) run(cmd *cobra.Command, args []string) error {
 // hooks asks for all hooks, or for those of one module.
 func (f *topFlags) hooks(cmd *cobra.Command, args []string) ([]status.Hook, error) {
 	st, err := f.ask(cmd)
-	if err != nil || len(args) == 0 {
-		return st.Hooks, err
+	if err != nil {
+		return nil, err
 	}
-	hooks, err := findHooks(st, args[0])
-	if word := strings.TrimSuffix(args[0], "s"); err != nil && (word == "module" || word == "hook" || word == "pod") {
+	hooks, err := findHooks(st, args)
+	if err != nil && slices.Contains([]string{"module", "hook", "pod"}, strings.TrimSuffix(args[0], "s")) {
 		return nil, fmt.Errorf("no module %q; starling top without a name shows the hooks of all modules, starling top MODULE those of one", args[0])
 	}
 	return hooks, err

@@ -139,11 +139,11 @@ func (s *instanceSource) Describe(ctx context.Context, module string) (string, e
 		if err != nil {
 			return err
 		}
-		m, err := findDescribed(st, module)
+		found, err := findModules(describable(st), []string{module})
 		if err != nil {
 			return err
 		}
-		return s.pages.flags.module(cmd, st, m)
+		return s.pages.flags.module(cmd, st, found[0])
 	})
 }
 

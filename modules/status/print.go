@@ -3,7 +3,6 @@ package status
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -50,7 +49,7 @@ func PrintModules(w io.Writer, modules []Module, o Options) error {
 				revision = fmt.Sprint(m.Release.Revision)
 			}
 		}
-		row := []string{m.Name, string(m.State), release, revision, drift(m.Drifted), o.age(m.Since)}
+		row := []string{m.Name, string(m.State), release, revision, drift(m.Drifted), o.Age(m.Since)}
 		if o.Wide {
 			row = append(row, fmt.Sprint(m.Enabled), count(m.PendingMessages))
 		}
@@ -126,8 +125,8 @@ func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 	for _, h := range hooks {
 		last, took := "", ""
 		if h.LastRun != nil {
-			last = o.age(*h.LastRun)
-			took = roughly(time.Duration(h.Duration))
+			last = o.Age(*h.LastRun)
+			took = Roughly(time.Duration(h.Duration))
 		}
 		why := h.Reason
 		if len(h.NotServed) > 0 {
@@ -170,33 +169,10 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Encode writes v in the form that -o asks for: "json" or "yaml", the same
-// fields in both, of anything; "", "table" or "wide" the table of a []Module, []Hook,
-// []Queue, []Snapshot, []ModuleRelease, []HookUsage or []Replica.
-func Encode(w io.Writer, format string, v any, o Options) error {
-	switch format {
-	case "", "table", "wide":
-		o.Wide = format == "wide"
-		switch v := v.(type) {
-		case []Module:
-			return PrintModules(w, v, o)
-		case []Hook:
-			return PrintHooks(w, v, o)
-		case []Queue:
-			return PrintQueues(w, v, o)
-		case []Snapshot:
-			return PrintSnapshots(w, v, o)
-		case []ModuleRelease:
-			return PrintReleases(w, v, o)
-		case []HookUsage:
-			return PrintUsage(w, v, o)
-		case []Replica:
-			return PrintReplicas(w, v, o)
-		}
-		return errors.New("this has no table: use -o json or -o yaml")
-	case "json", "yaml":
-	default:
-		return fmt.Errorf("output format %q is not one of json, yaml, table, wide", format)
+// Encode writes v in the form that -o asks for: "json" or "yaml", the same fields in both.
+func Encode(w io.Writer, format string, v any) error {
+	if format != "json" && format != "yaml" {
+		return fmt.Errorf("output format %q is not one of json, yaml", format)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -215,12 +191,6 @@ func Encode(w io.Writer, format string, v any, o Options) error {
 	_, err := w.Write(data)
 	return err
 }
-
-// Age is how long ago a time was, as tables have it.
-func (o Options) Age(t time.Time) string { return o.age(t) }
-
-// Roughly is a duration with the precision that people read.
-func Roughly(d time.Duration) string { return roughly(d) }
 
 // Why explains the state of a module in one line, as tables do.
 func (o Options) Why(m Module) string { return reason(o, m.Reason, m.LastError, m.NextTry, m.Problems) }
@@ -261,15 +231,16 @@ func reason(o Options, why, lastError string, next *time.Time, problems []string
 // terminal from names and messages of the cluster.
 func line(s string) string { return message.Line(s) }
 
-func (o Options) age(t time.Time) string {
+// Age is how long ago a time was, as tables have it.
+func (o Options) Age(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return duration.HumanDuration(max(0, o.Now.Sub(t)))
 }
 
-// roughly writes a duration with the precision that people read.
-func roughly(d time.Duration) string {
+// Roughly writes a duration with the precision that people read.
+func Roughly(d time.Duration) string {
 	switch {
 	case d >= time.Second:
 		return d.Round(100 * time.Millisecond).String()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,25 +67,32 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestGolden(t *testing.T) {
 	s := sample()
-	o := Options{Now: now}
+	modules := func(modules []Module, o Options) func(io.Writer) error {
+		return func(w io.Writer) error { return PrintModules(w, modules, o) }
+	}
+	hooks := func(o Options) func(io.Writer) error {
+		return func(w io.Writer) error { return PrintHooks(w, s.Hooks, o) }
+	}
+	encoded := func(format string) func(io.Writer) error {
+		return func(w io.Writer) error { return Encode(w, format, s) }
+	}
 	tests := []struct {
-		file, format string
-		v            any
-		o            Options
+		file  string
+		write func(io.Writer) error
 	}{
-		{"modules.txt", "", s.Modules, o},
-		{"modules_color.txt", "table", s.Modules, Options{Now: now, Color: true}},
-		{"modules_wide.txt", "wide", s.Modules, o},
-		{"hooks_wide.txt", "wide", s.Hooks, o},
-		{"no_modules.txt", "", []Module{}, o},
-		{"hooks.txt", "", s.Hooks, o},
-		{"status.json", "json", s, o},
-		{"status.yaml", "yaml", s, o},
+		{"modules.txt", modules(s.Modules, Options{Now: now})},
+		{"modules_color.txt", modules(s.Modules, Options{Now: now, Color: true})},
+		{"modules_wide.txt", modules(s.Modules, Options{Now: now, Wide: true})},
+		{"hooks_wide.txt", hooks(Options{Now: now, Wide: true})},
+		{"no_modules.txt", modules([]Module{}, Options{Now: now})},
+		{"hooks.txt", hooks(Options{Now: now})},
+		{"status.json", encoded("json")},
+		{"status.yaml", encoded("yaml")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := Encode(&b, tt.format, tt.v, tt.o); err != nil {
+			if err := tt.write(&b); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(b.String()) {
@@ -102,7 +110,7 @@ func TestATableGoesOn(t *testing.T) {
 	o, modules := Options{Now: now, Widths: &Widths{}}, sample().Modules
 	var b bytes.Buffer
 	for _, some := range [][]Module{modules[1:3], modules[1:2], modules[:1], modules[1:2]} {
-		if err := Encode(&b, "table", some, o); err != nil {
+		if err := PrintModules(&b, some, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,10 +119,10 @@ func TestATableGoesOn(t *testing.T) {
 
 func TestEncodeErrors(t *testing.T) {
 	for format, want := range map[string]string{
-		"xml": `output format "xml" is not one of json, yaml, table, wide`,
-		"":    "this has no table: use -o json or -o yaml",
+		"xml": `output format "xml" is not one of json, yaml`,
+		"":    `output format "" is not one of json, yaml`,
 	} {
-		err := Encode(&bytes.Buffer{}, format, sample(), Options{})
+		err := Encode(&bytes.Buffer{}, format, sample())
 		if err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", format, err, want)
 		}
@@ -123,7 +131,7 @@ func TestEncodeErrors(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	var b bytes.Buffer
-	if err := Encode(&b, "json", sample(), Options{}); err != nil {
+	if err := Encode(&b, "json", sample()); err != nil {
 		t.Fatal(err)
 	}
 	var got Status

@@ -54,7 +54,7 @@ func PrintQueues(w io.Writer, queues []Queue, o Options) error {
 				}
 			}
 			head := q.Waiting[0]
-			row[3], row[5] = o.age(oldest), line(head.Name())
+			row[3], row[5] = o.Age(oldest), line(head.Name())
 			row[6] = reason(o, head.Reason, "", head.Next, nil)
 		}
 		t = append(t, row)

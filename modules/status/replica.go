@@ -43,7 +43,7 @@ func PrintReplicas(w io.Writer, replicas []Replica, o Options) error {
 			ready = "yes"
 		}
 		if !r.Since.IsZero() {
-			age = o.age(r.Since)
+			age = o.Age(r.Since)
 		} else {
 			role, ready = "", "" // nobody has said so
 		}

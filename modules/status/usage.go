@@ -77,7 +77,7 @@ func SortUsage(hooks []HookUsage, by string) {
 func PrintUsage(w io.Writer, hooks []HookUsage, o Options) error {
 	t := table{{"MODULE", "HOOK", "RUNS", "TIME", "LONGEST", "STEPS", "MEMORY"}}
 	for _, h := range hooks {
-		t = append(t, []string{h.Module, line(h.Hook), strconv.FormatUint(h.Runs, 10), roughly(time.Duration(h.Time)), roughly(time.Duration(h.Longest)),
+		t = append(t, []string{h.Module, line(h.Hook), strconv.FormatUint(h.Runs, 10), Roughly(time.Duration(h.Time)), Roughly(time.Duration(h.Longest)),
 			strconv.FormatUint(h.Steps, 10), size(h.Memory)})
 	}
 	return t.write(w, -1, o)

@@ -36,7 +36,7 @@ func TestPrintUsage(t *testing.T) {
 	}
 	SortUsage(hooks, "time")
 	var out strings.Builder
-	if err := Encode(&out, "table", hooks, Options{}); err != nil {
+	if err := PrintUsage(&out, hooks, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `MODULE   HOOK       RUNS   TIME   LONGEST   STEPS   MEMORY
