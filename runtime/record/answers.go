@@ -14,14 +14,14 @@ import (
 // Questions to containers, in a run and in its replay.
 
 // Exec implements [builtins.Answerer].
-func (p *tapAnswerer) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
+func (p *tap) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
 	got, err := p.request.Answerer.Exec(ctx, e)
 	(*Trace)(p).note(execQuestion(e), got, err, 1+(len(got.Stdout)+len(got.Stderr))>>10)
 	return got, err
 }
 
 // Logs implements [builtins.Answerer].
-func (p *tapAnswerer) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
+func (p *tap) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
 	text, err := p.request.Answerer.Logs(ctx, q)
 	(*Trace)(p).note(logsQuestion(q), text, err, 1+len(text)>>10)
 	return text, err
@@ -38,7 +38,7 @@ func (w *world) Logs(_ context.Context, q effect.LogQuery) (text []byte, err err
 }
 
 // Ask implements [builtins.Answerer].
-func (p *tapAnswerer) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
+func (p *tap) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
 	status, err := p.request.Answerer.Ask(ctx, q)
 	(*Trace)(p).note(askQuestion(q), status, err, 1+object.PlainSize(status)>>10)
 	return status, err

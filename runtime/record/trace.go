@@ -59,19 +59,20 @@ func Start(take func(*Trace), run uint64, generation int, r *hook.Request) *Trac
 		return nil
 	}
 	t := &Trace{Run: run, Generation: generation, request: *r}
+	asked := (*tap)(t)
 	if r.Reader != nil {
-		r.Reader = (*tapReader)(t)
+		r.Reader = asked
 	}
 	if r.HTTP != nil {
-		r.HTTP = (*tapHTTP)(t)
+		r.HTTP = asked
 	}
 	if r.Answerer != nil {
-		r.Answerer = (*tapAnswerer)(t)
+		r.Answerer = asked
 	}
 	if r.Env != nil {
 		r.Env = t.env
 	}
-	r.Random, r.Log = (*tapRandom)(t), (*tapLog)(t)
+	r.Random, r.Log = asked, asked
 	if r.Compose != nil {
 		r.Compose = t.compose
 	}
@@ -147,25 +148,18 @@ func (t *Trace) rows(l effect.Lookup) ([]starlark.Value, error) {
 	return found, err
 }
 
-// The others are the trace itself, under other names: a run costs no more memory than
-// that.
-type (
-	tapReader   Trace
-	tapHTTP     Trace
-	tapAnswerer Trace
-	tapRandom   Trace
-	tapLog      Trace
-)
+// tap is the trace itself, as what a run asks: a run costs no more memory than that.
+type tap Trace
 
 // Get implements [builtins.Reader].
-func (r *tapReader) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
+func (r *tap) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
 	m, err := r.request.Reader.Get(ctx, ref)
 	(*Trace)(r).note(getQuestion(ref), m, err, 1+object.PlainSize(m)>>10)
 	return m, err
 }
 
 // List implements [builtins.Reader].
-func (r *tapReader) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
+func (r *tap) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
 	found, err := r.request.Reader.List(ctx, apiVersion, kind, namespaces, labels, fields)
 	size := 0
 	for _, m := range found {
@@ -177,7 +171,7 @@ func (r *tapReader) List(ctx context.Context, apiVersion, kind string, namespace
 
 // Gather implements [builtins.Fetcher]. Answers are noted in the order of the requests,
 // whichever has come first: so a replay gives each request its own.
-func (h *tapHTTP) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
+func (h *tap) Gather(ctx context.Context, requests []effect.Request, parallel int) []builtins.Gathered {
 	got := h.request.HTTP.Gather(ctx, requests, parallel)
 	for i, a := range got {
 		(*Trace)(h).note(httpQuestion(requests[i]), a.Fetched, a.Err, 1+len(a.Body)>>10)
@@ -186,7 +180,7 @@ func (h *tapHTTP) Gather(ctx context.Context, requests []effect.Request, paralle
 }
 
 // Read implements [io.Reader].
-func (r *tapRandom) Read(p []byte) (int, error) {
+func (r *tap) Read(p []byte) (int, error) {
 	source := r.request.Random
 	if source == nil {
 		source = rand.Reader
@@ -199,7 +193,7 @@ func (r *tapRandom) Read(p []byte) (int, error) {
 }
 
 // Log implements [builtins.Logger].
-func (l *tapLog) Log(level builtins.Level, msg string, fields []builtins.Field) {
+func (l *tap) Log(level builtins.Level, msg string, fields []builtins.Field) {
 	l.mu.Lock()
 	l.logs = append(l.logs, Line{Level: level, Text: msg, Fields: fields})
 	l.mu.Unlock()
