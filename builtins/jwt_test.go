@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"go.starlark.net/starlark"
@@ -36,9 +37,14 @@ func TestOddTokens(t *testing.T) {
 		{header, `null`, `None`},
 		{header, `[]`, `None`},
 		{header, `{} {}`, `None`},
+		{header, `{}}`, `None`},
+		{header, `{"x":1e999}`, `None`},
 		{header, `{`, `None`},
 		{`{"alg":"HS256","crit":["exp"]}`, `{}`, `None`},
 		{`{"alg":"HS256","crit":null}`, `{}`, `None`},
+		{`{"alg":"HS256","Crit":["exp"]}`, `{}`, `{}`},
+		{`{"alg":"HS256","x":1e999}`, `{}`, `{}`},
+		{`{"ALG":"HS256"}`, `{}`, `None`},
 		{`{"alg":"HS384"}`, `{}`, `None`},
 		{`{"alg":"none"}`, `{}`, `None`},
 		{`{"alg":1}`, `{}`, `None`},
@@ -48,6 +54,29 @@ func TestOddTokens(t *testing.T) {
 		got, err := call1(tlsRun(1, testNow), "jwt.verify", sign(tt.header, tt.payload), starlark.String(key))
 		if err != nil || got.String() != tt.want {
 			t.Errorf("%s %s: %v, %v, want %s", tt.header, tt.payload, got, err, tt.want)
+		}
+	}
+}
+
+// A token that nobody has signed costs little more than its bytes, however many values it has.
+func TestUnsignedTokensAreNotRead(t *testing.T) {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	many := `{"a":[` + strings.Repeat(`{"":0},`, 5000) + `0]}`
+	signed := `{"alg":"HS256"}`
+	for name, token := range map[string]string{
+		"claims": part(signed) + "." + part(many) + "." + part("no signature"),
+		"header": part(many[:len(many)-1]+`,"alg":"none"}`) + "." + part("{}") + ".",
+	} {
+		key, err := readTokenKey("0123456789abcdef0123456789abcdef")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(10, func() {
+			if verifiedClaims(token, key) != nil {
+				t.Error("it is taken")
+			}
+		}); n > 100 {
+			t.Errorf("%s: %.0f allocations", name, n)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -39,11 +40,11 @@ func formOfKey(text string) string {
 
 // isDER says whether data is a key or a certificate in DER.
 func isDER(data []byte) bool {
-	_, pkix := x509.ParsePKIXPublicKey(data)
-	_, pkcs1 := x509.ParsePKCS1PublicKey(data)
-	_, certificate := x509.ParseCertificate(data)
-	_, pkcs8 := x509.ParsePKCS8PrivateKey(data)
-	_, private := x509.ParsePKCS1PrivateKey(data)
-	_, ec := x509.ParseECPrivateKey(data)
-	return pkix == nil || pkcs1 == nil || certificate == nil || pkcs8 == nil || private == nil || ec == nil
+	_, noPKIX := x509.ParsePKIXPublicKey(data)
+	_, noPKCS1 := x509.ParsePKCS1PublicKey(data)
+	_, noCertificate := x509.ParseCertificate(data)
+	_, noPKCS8 := x509.ParsePKCS8PrivateKey(data)
+	_, noPrivate := x509.ParsePKCS1PrivateKey(data)
+	_, noEC := x509.ParseECPrivateKey(data)
+	return slices.Contains([]error{noPKIX, noPKCS1, noCertificate, noPKCS8, noPrivate, noEC}, nil)
 }

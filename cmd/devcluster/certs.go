@@ -38,7 +38,7 @@ func newCerts(dir string, ip net.IP) (*certs, error) {
 		return nil, err
 	}
 	if _, _, err := keyutil.LoadOrGenerateKeyFile(c.path("sa.key")); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s is damaged or cannot be read; remove it: %w", c.path("sa.key"), err)
 	}
 	server := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
@@ -83,8 +83,8 @@ func (c *certs) write(name string, t *x509.Certificate) error {
 	return errors.Join(os.WriteFile(c.path(name+".key"), key, 0o600), os.WriteFile(c.path(name+".crt"), crt, 0o600))
 }
 
-// issue makes a certificate with a new key for the subject and names of t, for one year; that of the authority itself
-// is whole but for its serial number.
+// issue makes a certificate with a new key for the subject and names of t, for one year; of the authority
+// itself only the serial number and the begin are missing.
 func (c *certs) issue(t *x509.Certificate) (crt, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

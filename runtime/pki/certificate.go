@@ -31,7 +31,11 @@ func Sign(template, authority *x509.Certificate, public crypto.PublicKey, by cry
 	if err != nil {
 		return nil, signError(err)
 	}
-	return x509.ParseCertificate(der)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, signError(err)
+	}
+	return cert, nil
 }
 
 // SignRequest makes a certificate request, in PEM.
@@ -48,7 +52,7 @@ func signError(err error) error {
 }
 
 // Issue makes a certificate with a new key of ECDSA. An authority signs it, and it ends with that at the latest;
-// without one it signs itself.
+// without one it signs itself. The template gets its serial number, and the end.
 func Issue(template *x509.Certificate, authority *tls.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -74,6 +78,15 @@ func EndWith(template, authority *x509.Certificate) {
 	if template.NotAfter.After(authority.NotAfter) {
 		template.NotAfter = authority.NotAfter
 	}
+}
+
+// KeyPair reads a certificate and its key from PEM. Its Leaf is there, whatever GODEBUG says.
+func KeyPair(cert, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err == nil && pair.Leaf == nil {
+		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
+	}
+	return &pair, err
 }
 
 // PEM returns a certificate and its key as the files tls.crt and tls.key hold them.

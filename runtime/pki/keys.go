@@ -14,7 +14,7 @@ import (
 	"filippo.io/keygen"
 )
 
-// secretSize is how many random bytes a key is made of: what FIPS 186-5 wants of the largest one.
+// secretSize is how many random bytes a key is made of: more than FIPS 186-5 wants of any of them.
 const secretSize = 48
 
 // algorithms are the kinds of keys that [NewKey] makes, by their names.
@@ -33,6 +33,9 @@ func Known(algorithm string) bool { return algorithms[algorithm] != nil }
 // NewKey makes a key of an algorithm that is [Known]. The same random bytes make the same key: crypto's functions
 // take theirs from the system, whatever source they are given (since Go 1.26).
 func NewKey(algorithm string, random io.Reader) (crypto.Signer, error) {
+	if !Known(algorithm) {
+		return nil, fmt.Errorf("there are no keys of %q", algorithm)
+	}
 	secret := make([]byte, secretSize)
 	if err := read(random, secret); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -213,12 +214,18 @@ func parseMaterial(data map[string][]byte) *material {
 	return m
 }
 
-// pair returns a certificate with its key, nil when they cannot be read, or do not belong together.
+// pair returns a certificate with its key as [pki.Issue] makes them, nil when they cannot be read, do not belong
+// together, or are of another kind. Clients get nothing that stands behind it.
 func pair(cert, key []byte) *tls.Certificate {
-	if pair, err := tls.X509KeyPair(cert, key); err == nil {
-		return &pair
+	pair, err := pki.KeyPair(cert, key)
+	if err != nil {
+		return nil
 	}
-	return nil
+	if _, ours := pair.PrivateKey.(*ecdsa.PrivateKey); !ours {
+		return nil
+	}
+	pair.Certificate = pair.Certificate[:1]
+	return pair
 }
 
 // data is what the Secret is to hold.

@@ -2,12 +2,17 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +177,10 @@ func TestBrokenSecretsAreMended(t *testing.T) {
 		"PEM of nothing": func(d map[string][]byte) {
 			d[keyBundle] = []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 		},
+		"a broken block behind the leaf": func(d map[string][]byte) {
+			d[keyLeaf] = append(slices.Clip(d[keyLeaf]), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...)
+		},
+		"an authority of RSA": func(d map[string][]byte) { d[keyBundle], d[keyAuthorityKey] = weakAuthority(t) },
 		"a leaf as authority": func(d map[string][]byte) { d[keyBundle] = d[keyLeaf] },
 	} {
 		v.data = maps.Clone(good)
@@ -181,8 +190,8 @@ func TestBrokenSecretsAreMended(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if err := trusts(t, got.bundle, got, epoch); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if err := trusts(t, got.bundle, got, epoch); err != nil || len(got.served.cert.Certificate) != 1 {
+			t.Errorf("%s: %v; %d certificates are sent", name, err, len(got.served.cert.Certificate))
 		}
 	}
 	// Other names, as after --webhook-url has changed.
@@ -198,6 +207,26 @@ func TestBrokenSecretsAreMended(t *testing.T) {
 	if got, err = source.look(t.Context(), epoch, true); err != nil || string(v.data[keyLeaf]) != string(good[keyLeaf]) {
 		t.Errorf("%v", err)
 	}
+}
+
+// weakAuthority is one that crypto/rsa does not sign with.
+func weakAuthority(t *testing.T) (bundle, key []byte) {
+	t.Helper()
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	private, err := rsa.GenerateKey(rand.Reader, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: epoch.Add(-time.Hour), NotAfter: epoch.AddDate(5, 0, 0), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GODEBUG", "")
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)})
 }
 
 func TestMountedCertificatesAreReadAgain(t *testing.T) {

@@ -2,13 +2,13 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/pki"
 )
 
 // mounted reads the certificates from a folder with tls.crt, tls.key and ca.crt, as a
@@ -46,12 +46,12 @@ func (m *mounted) read() (certificates, error) {
 	if err != nil {
 		return certificates{}, fmt.Errorf("certificates of webhooks: %w", err)
 	}
-	pair, err := tls.X509KeyPair(files[keyLeaf], files[keyLeafKey])
+	pair, err := pki.KeyPair(files[keyLeaf], files[keyLeafKey])
 	if err != nil {
 		return certificates{}, fmt.Errorf("certificates of webhooks: %s and %s in %s are no certificate with its key", keyLeaf, keyLeafKey, m.dir)
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(files[keyBundle]) {
 		return certificates{}, fmt.Errorf("certificates of webhooks: %s holds no certificate", filepath.Join(m.dir, keyBundle))
 	}
-	return certificates{served: &served{&pair}, bundle: files[keyBundle]}, nil
+	return certificates{served: &served{pair}, bundle: files[keyBundle]}, nil
 }

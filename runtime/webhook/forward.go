@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -62,10 +63,14 @@ func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn
 	if roots == nil {
 		return nil, errors.New("there is no certificate yet")
 	}
-	return (&tls.Dialer{
+	c, err := (&tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: connectWithin}, // the handshake counts, too
 		Config:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: f.name},
 	}).DialContext(ctx, network, address)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fmt.Errorf("it does not take up the connection within %s", connectWithin)
+	}
+	return c, err
 }
 
 // elsewhere returns the route of a path that the process that leads may know.
