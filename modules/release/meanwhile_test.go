@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"github.com/starling-operator/starling/modules/release/owned"
 )
 
-// meeting has others write an object just before an apply of it arrives, as often as the encounter says.
+// meeting has others write an object just before an apply of it, or another patch, arrives, as often as the encounter
+// says.
 type meeting struct {
 	next http.RoundTripper
 	with atomic.Pointer[encounter]
@@ -24,12 +26,13 @@ type encounter struct {
 	object string
 	most   int64
 	others func()
-	met    atomic.Int64 // applies of the object
+	form   types.PatchType // "": an apply
+	met    atomic.Int64    // such patches of the object
 }
 
 func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := m.with.Load()
-	if e != nil && r.Header.Get("Content-Type") == string(types.ApplyPatchType) && strings.HasSuffix(r.URL.Path, e.object) && e.met.Add(1) <= e.most {
+	if e != nil && r.Header.Get("Content-Type") == string(cmp.Or(e.form, types.ApplyPatchType)) && strings.HasSuffix(r.URL.Path, e.object) && e.met.Add(1) <= e.most {
 		e.others()
 	}
 	return m.next.RoundTrip(r)

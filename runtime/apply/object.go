@@ -98,13 +98,16 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 	switch {
 	case w.Strict:
 	case cannotApply(err):
-		if whole, failed := w.replace(ctx, to, o.Whole, live); failed == nil {
-			return whole, nil
+		if whole, failed := w.replace(ctx, to, o.Whole, live); failed == nil || apierrors.IsConflict(failed) {
+			return whole, failed
 		}
 	case apierrors.IsInvalid(err): // beside a field of others that excludes it
-		if whole, failed := w.replace(ctx, to, o.Whole, live); failed != nil {
+		switch whole, failed := w.replace(ctx, to, o.Whole, live); {
+		case apierrors.IsConflict(failed): // whoever writes to the object as it is then may succeed
+			return nil, failed
+		case failed != nil:
 			return nil, err
-		} else if w.DryRun {
+		case w.DryRun:
 			return whole, nil
 		}
 		want.SetResourceVersion("")
