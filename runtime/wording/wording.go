@@ -5,8 +5,7 @@
 // PATTERN ~ LINE is about a mistake in a line of a file that the second pattern finds; then $1 is a group of that one,
 // and its group "at" is where the mistake is. Lines with ## are headings. One with an … stands for the rows below it,
 // which give what comes into its place, left and right. In the place of words, @NAME is a function of Go that makes
-// them. Lines with # say of which versions of dependencies the texts
-// are; a test compares them with go.mod.
+// them. Lines with # name the versions of dependencies that say these texts; a test compares them with go.mod.
 package wording
 
 import (
