@@ -144,7 +144,7 @@ func (w *World) noteCommit(a engine.Commit, done engine.Committed) {
 	for i := len(w.Runs) - 1; i >= 0; i-- {
 		if r := &w.Runs[i]; r.Run == a.Run && r.Hook == a.Hook.ID {
 			if r.Committed = done.Err; w.chaos != nil && a.Hook.Controller != nil {
-				w.chaos.noteChildren(r, done)
+				w.chaos.noteChildren(w.families[a.Hook.ID+" "+r.Key].Past.Failures, r, done)
 			}
 			return
 		}

@@ -61,11 +61,11 @@ func (c *chaos) missed(format string, a ...any) {
 
 func named(id lane.ID) string { return strings.TrimSpace(id.Group + " " + id.Key) }
 
-// noteChildren takes in which children of a parent could not be written. Where something else has failed, all
-// about the parent waits for that.
-func (c *chaos) noteChildren(r *Run, done engine.Committed) {
+// noteChildren takes in which children of a parent could not be written: known are those of earlier runs, for which the
+// engine waits. Where something else has failed, all about the parent waits for that.
+func (c *chaos) noteChildren(known []reconcile.Failure, r *Run, done engine.Committed) {
 	id := lane.ID{Group: r.Hook, Key: r.Key}
-	refused, apart := c.refused[id], done.Err == nil
+	refused, apart := slices.Clone(known), done.Err == nil
 	for i, fate := range done.Children {
 		if i >= len(r.Writes) { // the status of the parent
 			apart = apart && fate.Err == nil

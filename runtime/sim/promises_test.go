@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -154,5 +156,24 @@ controller("one", k8s.watch("example.org/v1", "Parent"), one, owns = [owns("v1",
 	want := `web/one a/p: ConfigMap a/x is not made, though it waits for nothing: ConfigMap a/taken holds it up; this is a bug of starling, please report it`
 	if got := w.Late(); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A child for which the engine waits stays among the failures while only runs fail that leave it alone.
+func TestFailuresOfEarlierRunsAreKnown(t *testing.T) {
+	c := newChaos(1, func(string) {})
+	id := func(name string) reconcile.ID {
+		return reconcile.ID{Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: name}}
+	}
+	taken := reconcile.Failure{ID: id("taken"), Reason: "it is there", Tries: 3}
+	r := &Run{Hook: "web/one", Key: "a/p"}
+	r.Writes = []reconcile.Write{{ID: id("other")}}
+	c.noteChildren([]reconcile.Failure{taken}, r, engine.Committed{Err: errInjected, Children: []effect.Fate{{Err: errInjected}}})
+	var names []string
+	for _, f := range c.refused[lane.ID{Group: "web/one", Key: "a/p"}] {
+		names = append(names, f.ID.Name)
+	}
+	if want := []string{"taken", "other"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
 	}
 }
