@@ -75,8 +75,8 @@ test: build devcluster clients
 	go $(TEST) -tags e2e $(PKG)
 endif
 
-# The root, whose tests read all that is written, and packages with Go files that differ from the commit SINCE.
-CHANGED = $(sort . $(patsubst %/,./%,$(dir $(wildcard $(shell { git diff --name-only --relative $(SINCE) -- '*.go'; \
+# Tests of all that is written, and packages with Go files that differ from the commit SINCE.
+CHANGED = $(sort ./test $(patsubst %/,./%,$(dir $(wildcard $(shell { git diff --name-only --relative $(SINCE) -- '*.go'; \
   git ls-files -o --exclude-standard -- '*.go'; } | grep -v -e '^tools/' -e '^cmd/devcluster/')))))
 
 quick: format ## two minutes: go vet, and tests without a cluster, of packages that differ from SINCE (default HEAD)

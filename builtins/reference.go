@@ -14,7 +14,7 @@ func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Reference of the builtins
 
-Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
+Made from the declaration table in ` + "`builtins/`" + ` by ` + "`go test ./test -run Reference -update`" + `; do not edit it.
 
 *Phases* say when a builtin may be called:
 

@@ -17,7 +17,7 @@ func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# The standard library
 
-Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test . -run Reference -update`" + `; do not edit it.
+Made from the doc strings in ` + "`stdlib/`" + ` by ` + "`go test ./test -run Reference -update`" + `; do not edit it.
 Builtins, which are there without a load, stand in [reference.md](reference.md).
 `)
 	files, err := documented()

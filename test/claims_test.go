@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"io/fs"
@@ -14,18 +14,18 @@ import (
 func TestClaimsHaveProofs(t *testing.T) {
 	tests := namesOfTests(t)
 	var claimed []string // of README
-	for line := range strings.Lines(read(t, "testdata/claims.txt")) {
+	for line := range strings.Lines(read(t, "test/testdata/claims.txt")) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(cells) != 3 {
-			t.Errorf("testdata/claims.txt: %q: want a file, words that stand in it and tests, with tabs between them", line)
+			t.Errorf("test/testdata/claims.txt: %q: want a file, words that stand in it and tests, with tabs between them", line)
 			continue
 		}
 		file, words := cells[0], cells[1]
 		if !strings.Contains(unwrapped(read(t, file)), words) {
-			t.Errorf("testdata/claims.txt: %s does not say %q any more; change the claim, and look at its tests", file, words)
+			t.Errorf("test/testdata/claims.txt: %s does not say %q any more; change the claim, and look at its tests", file, words)
 		}
 		if file == "README.md" {
 			claimed = append(claimed, words)
@@ -33,7 +33,7 @@ func TestClaimsHaveProofs(t *testing.T) {
 		for _, test := range strings.Split(cells[2], ", ") {
 			name, _, _ := strings.Cut(test, "/")
 			if script := scriptOf(test); !tests[name] || script != "" && !exists(script) {
-				t.Errorf("testdata/claims.txt: %q: there is no test %s", words, test)
+				t.Errorf("test/testdata/claims.txt: %q: there is no test %s", words, test)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func TestClaimsHaveProofs(t *testing.T) {
 	for _, bullet := range bullets {
 		bullet, _, _ = strings.Cut(unwrapped(bullet), ". ")
 		if !slices.ContainsFunc(claimed, func(words string) bool { return strings.Contains(bullet, words) }) {
-			t.Errorf("testdata/claims.txt has no proof of %q in README.md", bullet)
+			t.Errorf("test/testdata/claims.txt has no proof of %q in README.md", bullet)
 		}
 	}
 	if len(bullets) < 8 {

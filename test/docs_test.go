@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"bytes"
@@ -47,13 +47,13 @@ func TestReferenceIsUpToDate(t *testing.T) {
 		}
 		got, err := os.ReadFile(page)
 		if err != nil || !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("%s is not what the code says (%v); run: go test . -run Reference -update", page, err)
+			t.Errorf("%s is not what the code says (%v); run: go test ./test -run Reference -update", page, err)
 		}
 	}
 }
 
 // madeBelow stands in a page that is written by hand down to here.
-const madeBelow = "<!-- All below is made from the code by: go test . -run Reference -update -->\n"
+const madeBelow = "<!-- All below is made from the code by: go test ./test -run Reference -update -->\n"
 
 type block struct{ file, language, text string }
 
@@ -269,7 +269,7 @@ func TestEachRowOfFromPagesHasAProofOrAReason(t *testing.T) {
 }
 
 // Each feature that a user of shell-operator or addon-operator may miss has its row in one of the two pages, with
-// tests or a reason: the first cell is what testdata/features.txt says, or no other one holds these words.
+// tests or a reason: the first cell is what test/testdata/features.txt says, or no other one holds these words.
 func TestEachFeatureHasARow(t *testing.T) {
 	answered := map[string]bool{} // by first cell
 	for _, page := range []string{"docs/hooks.md", "docs/from-addon-operator.md"} {
@@ -281,7 +281,7 @@ func TestEachFeatureHasARow(t *testing.T) {
 		}
 	}
 	features := 0
-	for line := range strings.Lines(read(t, "testdata/features.txt")) {
+	for line := range strings.Lines(read(t, "test/testdata/features.txt")) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -289,7 +289,7 @@ func TestEachFeatureHasARow(t *testing.T) {
 		features++
 		cells := strings.Split(line, "\t")
 		if len(cells) != 3 || cells[2] == "" {
-			t.Errorf("testdata/features.txt: %q: want a part, a feature and words of its row, with tabs between them", line)
+			t.Errorf("test/testdata/features.txt: %q: want a part, a feature and words of its row, with tabs between them", line)
 			continue
 		}
 		words := strings.ReplaceAll(cells[2], "/", "|")

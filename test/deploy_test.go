@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func TestDeployIsUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(old) {
-		t.Errorf("%s is not what the code says; run: go test . -run Deploy -update", deployFile)
+		t.Errorf("%s is not what the code says; run: go test ./test -run Deploy -update", deployFile)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestDeployHoldsTheDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if text, err := os.ReadFile(file); err != nil || string(text) != string(objects.Definition) {
-		t.Errorf("%s is not what the code says (%v); run: go test . -run Deploy -update", file, err)
+		t.Errorf("%s is not what the code says (%v); run: go test ./test -run Deploy -update", file, err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 )
 
 // The hooks of shell-operator in docs/hooks.md do what ours beside them do: they print their bindings, and write
-// what testdata/hooks/theirs.yaml says.
+// what test/testdata/hooks/theirs.yaml says.
 func TestPairsOfOthersRun(t *testing.T) {
 	for _, program := range []string{"bash", "jq"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -33,7 +33,7 @@ func TestPairsOfOthersRun(t *testing.T) {
 		Hook, File, Holds string
 		Context           []any
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "testdata/hooks/theirs.yaml")), &runs); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "test/testdata/hooks/theirs.yaml")), &runs); err != nil {
 		t.Fatal(err)
 	}
 	for _, run := range runs {
@@ -54,7 +54,7 @@ func TestPairsOfOthersRun(t *testing.T) {
 	}
 	for name := range hooks {
 		if !seen[name] {
-			t.Errorf("testdata/hooks/theirs.yaml has no run of %s", name)
+			t.Errorf("test/test/testdata/hooks/theirs.yaml has no run of %s", name)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"fmt"
@@ -71,7 +71,7 @@ func writeRecipes(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, `# Recipes
 
-Made from `+"`examples/recipes/`"+` by `+"`go test . -run Reference -update`"+`; do not edit it.
+Made from `+"`examples/recipes/`"+` by `+"`go test ./test -run Reference -update`"+`; do not edit it.
 
 A problem that comes again and again, and a module that solves it, each with a test. `+"`starling new recipe NAME`"+` copies
 one into your tree, with its test: change the names in it, and run the test again.

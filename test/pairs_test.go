@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var bindingsOfOthers = []string{
 }
 
 // docs/hooks.md has hooks in both languages for each binding. Ours work as the page shows them, with the
-// grants that it names: the tests of each section are in testdata/hooks.
+// grants that it names: the tests of each section are in test/testdata/hooks.
 func TestPairsOfThePageRun(t *testing.T) {
 	intro, sections := pairsOfThePage(t)
 	grants := regexp.MustCompile("`(module|global/module).star` needs\\s+`grants = (\\[[^`]*\\])`")
@@ -54,7 +54,7 @@ func TestPairsOfThePageRun(t *testing.T) {
 				"web/values.yaml":                {Data: []byte("replicas: 0\n")},
 				"values.yaml":                    {Data: []byte("global: {highAvailability: true, zone: \"\"}\nwebEnabled: true\n")},
 				"web/module.star":                {Data: []byte(`module(namespace = "web")`)},
-				folder + "/hooks/page_test.star": {Data: []byte(read(t, "testdata/hooks/"+strings.ReplaceAll(heading, " ", "-")+".star"))},
+				folder + "/hooks/page_test.star": {Data: []byte(read(t, "test/testdata/hooks/"+strings.ReplaceAll(heading, " ", "-")+".star"))},
 			}
 			if folder == "global" {
 				files["global/module.star"] = &fstest.MapFile{Data: []byte(`module(grants = ` + allowed + `)`)}
@@ -97,7 +97,7 @@ func TestKindsAreAValue(t *testing.T) {
 	hook, _, _ = strings.Cut(hook, "```")
 	runTests(t, fstest.MapFS{
 		"global/hooks/kinds.star":      {Data: []byte(hook)},
-		"global/hooks/kinds_test.star": {Data: []byte(read(t, "testdata/hooks/kinds.star"))},
+		"global/hooks/kinds_test.star": {Data: []byte(read(t, "test/testdata/hooks/kinds.star"))},
 		"values.yaml":                  {Data: []byte("webEnabled: true\n")},
 		"web/templates/config.yaml":    {Data: []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: chart}, data: {found: "{{ has "example.org/v1/Thing" .Values.global.discovery.apiVersions }}"}}`)},
 		"web/module.star":              {Data: []byte(`module(namespace = "web")`)},

@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"regexp"

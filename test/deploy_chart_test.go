@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func TestDeployChartHoldsTheQuickstart(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if text, err := os.ReadFile(chartQuickstart); err != nil || !bytes.Equal(text, want.Bytes()) {
-		t.Errorf("%s is not what the code says (%v); run: go test . -run Deploy -update", chartQuickstart, err)
+		t.Errorf("%s is not what the code says (%v); run: go test ./test -run Deploy -update", chartQuickstart, err)
 	}
 }
 

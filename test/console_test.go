@@ -1,4 +1,4 @@
-package starling_test
+package test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// starlingBinary is the folder of the command, which is built once for all tests of the root.
+// starlingBinary is the folder of the command, which is built once for all tests.
 var starlingBinary = sync.OnceValues(func() (string, error) {
 	build := exec.Command("go", "build", "-trimpath", "-o", binaries, "-ldflags=-s -w", "./cmd/starling")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it: it need not be compiled twice
@@ -24,8 +24,12 @@ var starlingBinary = sync.OnceValues(func() (string, error) {
 // binaries is a folder that goes when all tests have ended.
 var binaries string
 
+// TestMain runs all tests at the top of the project: what they read is named as it stands there.
 func TestMain(m *testing.M) {
-	var err error
+	err := os.Chdir("..")
+	if err != nil {
+		panic(err)
+	}
 	if binaries, err = os.MkdirTemp("", "starling-docs"); err != nil {
 		panic(err)
 	}
@@ -95,7 +99,7 @@ func TestSessions(t *testing.T) {
 				_ = os.WriteFile(a, text, 0o644)
 				_ = os.WriteFile(b, []byte(got), 0o644)
 				diff, _ := exec.Command("diff", "-u", a, b).CombinedOutput()
-				t.Errorf("%s does not show what the commands print; run: go test . -run Sessions -update\n%s", page, diff)
+				t.Errorf("%s does not show what the commands print; run: go test ./test -run Sessions -update\n%s", page, diff)
 			}
 		})
 	}
