@@ -225,26 +225,24 @@ func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (bu
 }
 
 // runAnswer runs a hook for somebody who waits no longer than ctx. The log calls the run
-// by its name.
+// by its name. It returns once the run has ended, by the run's own limit where nobody waits any more: until then the
+// request holds its place among others, and the room of its body.
 func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (builtins.Response, error) {
-	answered := make(chan engine.RunDone, 1)
-	if !d.serving.Go(func() {
-		done := d.runHook(d.serve, a)
+	var done engine.RunDone
+	begun := d.serving.Do(func() {
+		done = d.runHook(d.serve, a)
 		d.answered(a, done, name)
 		d.publish(a, done)
-		answered <- done
-	}) {
+	})
+	switch {
+	case !begun:
 		return builtins.Response{}, errStopping
-	}
-	select {
-	case done := <-answered:
-		if done.Incomplete {
-			return builtins.Response{}, fmt.Errorf("hook %s: its snapshots are not complete: %w", a.Hook.ID, engine.ErrNotReady)
-		}
-		return done.Response, done.Err
-	case <-ctx.Done(): // the run ends by its own limit
+	case ctx.Err() != nil:
 		return builtins.Response{}, ctx.Err()
+	case done.Incomplete:
+		return builtins.Response{}, fmt.Errorf("hook %s: its snapshots are not complete: %w", a.Hook.ID, engine.ErrNotReady)
 	}
+	return done.Response, done.Err
 }
 
 // publish makes the metrics of a review count. One that has failed publishes none.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -88,6 +89,34 @@ func TestReviewsNeedNoEngine(t *testing.T) {
 		f.driver.gone(engine.Gone{Module: "web"})
 		if _, err := asked(nil); !errors.Is(err, engine.ErrNotReady) || !strings.Contains(err.Error(), "module web is not running") {
 			t.Errorf("once the module is gone: %v", err)
+		}
+		f.stop()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that hangs up gives its place back when the run has ended, and not before: else runs that nobody waits for
+// would be bounded by nothing.
+func TestARequestLastsAsLongAsItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, map[string]string{"web/module.star": "module(enabled = True)\n", "web/hooks/a.star": guardTree})
+		h := f.driver.generation.Load().Modules["web"].Hooks[0]
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		ctx, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		review := &builtins.Review{UID: "1", Operation: "CREATE", Object: map[string]any{}, APIVersion: "v1", Kind: "Pod"}
+		if _, err := f.driver.answer(ctx, h.ID, review.Request(h.Bindings[0].Name)); !errors.Is(err, context.Canceled) {
+			t.Errorf("it is told %v", err)
+		}
+		f.driver.answers.mu.Lock()
+		runs := f.driver.answers.hooks[h.ID].runs
+		f.driver.answers.mu.Unlock()
+		if runs != 1 {
+			t.Errorf("%d runs have ended once the request has", runs)
 		}
 		f.stop()
 		if err := <-f.ended; err != nil {

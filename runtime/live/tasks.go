@@ -12,16 +12,33 @@ type tasks struct {
 
 // Go runs work beside the caller, and returns false when nothing begins any more.
 func (t *tasks) Go(work func()) bool {
+	if !t.begin() {
+		return false
+	}
+	go func() {
+		defer t.done()
+		work()
+	}()
+	return true
+}
+
+// Do is Go without a goroutine: it returns once the work has ended.
+func (t *tasks) Do(work func()) bool {
+	if !t.begin() {
+		return false
+	}
+	defer t.done()
+	work()
+	return true
+}
+
+func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.idle != nil {
 		return false
 	}
 	t.running++
-	go func() {
-		defer t.done()
-		work()
-	}()
 	return true
 }
 

@@ -24,14 +24,17 @@ const (
 // run that tells least.
 type queue struct {
 	mu     sync.Mutex
-	runs   []*Trace // oldest first
+	runs   []*Trace    // oldest first
+	of     map[int]int // how many of each generation; modules that are held have an earlier one
 	weight int
 	late   []amendment   // of runs that wait no more, oldest first
 	signal chan struct{} // something is there
 	hurry  chan struct{} // it is half full
 }
 
-func newQueue() *queue { return &queue{signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)} }
+func newQueue() *queue {
+	return &queue{of: map[int]int{}, signal: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+}
 
 // weigh says how much memory a run holds on to that may be nobody else's, in KiB.
 func (t *Trace) weigh() int { return t.weight + len(t.logs)/4 + len(t.random)>>10 + 1 }
@@ -55,12 +58,13 @@ func weighRequest(r *hook.Request) int {
 		}
 	}
 	if q := r.Request; q != nil {
-		size += object.PlainSize(q.Object)
+		if q.Review == nil {
+			size += object.PlainSize(q.Object)
+		} else { // of the same object; there may be an old one too, which is decoded later
+			size += 3 * object.PlainSize(q.Review.Object)
+		}
 		for _, m := range q.Objects {
 			size += object.PlainSize(m)
-		}
-		if q.Review != nil { // there may be an old object too, which is decoded later
-			size += 2 * object.PlainSize(q.Review.Object)
 		}
 		if q.Received != nil {
 			size += len(q.Received.Body)
@@ -78,11 +82,12 @@ func (q *queue) add(t *Trace) (dropped int) {
 		return 1
 	}
 	q.runs, q.weight = append(q.runs, t), q.weight+weight
+	q.of[t.Generation]++
 	for len(q.runs) > maxQueued || q.weight > maxWeight && len(q.runs) > 1 {
 		q.remove(q.least())
 		dropped++
 	}
-	for q.generations() > maxGenerations {
+	for len(q.of) > maxGenerations {
 		q.remove(0)
 		dropped++
 	}
@@ -91,15 +96,6 @@ func (q *queue) add(t *Trace) (dropped int) {
 		tell(q.hurry)
 	}
 	return dropped
-}
-
-// generations is of how many the runs are. Those of modules that are held are of an earlier one.
-func (q *queue) generations() int {
-	seen := map[int]bool{}
-	for _, t := range q.runs {
-		seen[t.Generation] = true
-	}
-	return len(seen)
 }
 
 func tell(signal chan struct{}) {
@@ -169,6 +165,9 @@ func (q *queue) take() *Trace {
 func (q *queue) remove(i int) *Trace {
 	t := q.runs[i]
 	q.weight -= t.weigh()
+	if q.of[t.Generation]--; q.of[t.Generation] == 0 {
+		delete(q.of, t.Generation)
+	}
 	q.runs = slices.Delete(q.runs, i, i+1)
 	return t
 }

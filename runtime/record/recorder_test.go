@@ -207,8 +207,8 @@ func TestAQueueHoldsFewGenerations(t *testing.T) {
 		dropped += q.add(&Trace{Run: uint64(i), Generation: i / 2, request: hook.Request{Hook: h}})
 	}
 	first := q.take()
-	if want := 100 - 2*maxGenerations; dropped != want || first.Run != uint64(want) || q.generations() != maxGenerations {
-		t.Errorf("%d dropped, the first of %d generations is run %d", dropped, q.generations(), first.Run)
+	if want := 100 - 2*maxGenerations; dropped != want || first.Run != uint64(want) || len(q.of) != maxGenerations {
+		t.Errorf("%d dropped, the first of %d generations is run %d", dropped, len(q.of), first.Run)
 	}
 }
 
