@@ -39,6 +39,9 @@ HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
 ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./modules/release ./runtime/cluster ./runtime/watch
+# The tests of them that make unit has not run.
+NOT_UNIT   = { find e2e -name '*_test.go'; grep -rl --include=*_test.go '^//go:build e2e' modules runtime; } | \
+  xargs sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' | paste -sd '|' -
 # The race detector sees the packages that start goroutines. Those that import Helm and start none take minutes with it:
 # make race does them, make test does not. Packages that start no goroutine have no races, and their random tests take
 # ten times as long with the detector.
@@ -140,7 +143,7 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 # Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
 e2e: build devcluster clients ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 2 -parallel 4 -tags e2e $(ON_CLUSTER)
+	go $(TEST) -p 2 -parallel 4 -tags e2e -run "^($$($(NOT_UNIT)))$$" $(ON_CLUSTER)
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
 	FAULTS=$(FAULTS) go $(TEST) -v -timeout=3h -parallel 2 -tags e2e ./e2e/faults
