@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/starling-operator/starling/cmd/starling/columns"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -86,7 +87,7 @@ type printer struct {
 	noHead   bool
 	template string // of jsonpath
 	path     *printers.JSONPathPrinter
-	columns  *customColumns
+	columns  *columns.Columns
 	tabs     flusher
 	widths   status.Widths
 }
@@ -110,7 +111,7 @@ func (f *outputFlags) printer(cmd *cobra.Command) (*printer, error) {
 		return p, p.openPath(kind, argument)
 	case kind == "custom-columns":
 		p.format = kind
-		made, err := newCustomColumns(argument, f.noHeaders)
+		made, err := columns.New(argument, f.noHeaders)
 		if err != nil {
 			return nil, fmt.Errorf("--output %s: %w; as in: -o %s", kind, err, exampleOf(kind))
 		}
@@ -131,7 +132,7 @@ func exampleOf(kind string) string {
 // openPath reads a template. One without braces is a path, for nobody wants to see its text.
 func (p *printer) openPath(kind, argument string) error {
 	if kind != "jsonpath-file" && !strings.Contains(argument, "{") {
-		if template, err := relaxedPath(argument); err == nil {
+		if template, err := columns.RelaxedPath(argument); err == nil {
 			argument = template
 		}
 	}
@@ -238,7 +239,7 @@ func (p *printer) row(row any) error {
 	if p.format == "jsonpath" {
 		return p.path.Execute(out, shape)
 	}
-	return p.columns.print(p.tabs, shape)
+	return p.columns.Print(p.tabs, shape)
 }
 
 // plain is what -o json shows, as data: whole numbers stay whole.

@@ -1,4 +1,6 @@
-package main
+// Package columns prints rows as kubectl get -o custom-columns= does. Its test asks kubectl's own printer, which takes
+// long to initialize: it would do so in each process of the tests of the command line.
+package columns
 
 import (
 	"fmt"
@@ -10,9 +12,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// customColumns are those of kubectl get -o custom-columns=, which has them in a package that
+// Columns are those of kubectl get -o custom-columns=, which has them in a package that
 // would make the image half a MiB larger; a test holds both to the same output.
-type customColumns struct {
+type Columns struct {
 	heads []string // nil once they are written, or without a head
 	paths []*jsonpath.JSONPath
 }
@@ -20,8 +22,8 @@ type customColumns struct {
 // relaxed is a path with or without braces, and with or without the first dot.
 var relaxed = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
 
-// relaxedPath makes a path a template: .name, name and {.name} are {.name}.
-func relaxedPath(path string) (string, error) {
+// RelaxedPath makes a path a template: .name, name and {.name} are {.name}. It fails where braces do not pair.
+func RelaxedPath(path string) (string, error) {
 	m := relaxed.FindStringSubmatch(path)
 	if m == nil {
 		return "", fmt.Errorf("%q is no path, which is like .release.revision", path)
@@ -29,15 +31,15 @@ func relaxedPath(path string) (string, error) {
 	return "{." + m[1] + m[2] + "}", nil
 }
 
-// newCustomColumns reads HEAD:PATH,HEAD:PATH.
-func newCustomColumns(spec string, noHead bool) (*customColumns, error) {
-	c := &customColumns{}
+// New reads HEAD:PATH,HEAD:PATH. An error names the column or path that cannot be read.
+func New(spec string, noHead bool) (*Columns, error) {
+	c := &Columns{}
 	for i, column := range strings.Split(spec, ",") {
 		head, path, is := strings.Cut(column, ":")
 		if !is {
 			return nil, fmt.Errorf("%q is no HEAD:PATH", column)
 		}
-		template, err := relaxedPath(path)
+		template, err := RelaxedPath(path)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +55,9 @@ func newCustomColumns(spec string, noHead bool) (*customColumns, error) {
 	return c, nil
 }
 
-// print writes the cells of one row, the first time below the head, with tabs between them.
-func (c *customColumns) print(out io.Writer, row any) error {
+// Print writes the cells of one row, the first time below the head, with tabs between them. It fails as out does, and
+// with a path that asks for an item that a list does not have.
+func (c *Columns) Print(out io.Writer, row any) error {
 	if c.heads != nil {
 		if _, err := fmt.Fprintln(out, strings.Join(c.heads, "\t")); err != nil {
 			return err

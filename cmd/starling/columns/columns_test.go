@@ -1,4 +1,4 @@
-package main
+package columns
 
 import (
 	"bytes"
@@ -23,13 +23,13 @@ func TestCustomColumnsAreThoseOfKubectl(t *testing.T) {
 		"", "NAME", "NAME:.a.{b", "A:.name,", "X:.drifted[", "OUT:.drifted[7].object",
 	} {
 		for _, noHead := range []bool{false, true} {
-			ours, oursErr := newCustomColumns(spec, noHead)
+			ours, oursErr := New(spec, noHead)
 			theirs, theirsErr := get.NewCustomColumnsPrinterFromSpec(spec, nil, noHead)
 			var got, want bytes.Buffer
 			gotTabs, wantTabs := printers.GetNewTabWriter(&got), printers.GetNewTabWriter(&want)
 			for _, row := range rows {
 				if oursErr == nil {
-					oursErr = ours.print(gotTabs, row)
+					oursErr = ours.Print(gotTabs, row)
 				}
 				if theirsErr == nil {
 					theirsErr = theirs.PrintObj(&unstructured.Unstructured{Object: row}, wantTabs)
