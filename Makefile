@@ -45,9 +45,9 @@ NOT_UNIT   = { find e2e -name '*_test.go'; grep -rl --include=*_test.go '^//go:b
 # The race detector sees the packages that start goroutines. Those that import Helm and start none take minutes with it:
 # make race does them, make test does not. Packages that start no goroutine have no races, and their random tests take
 # ten times as long with the detector.
-RACED   = $(addprefix $(MODULE)/,runtime/live runtime/executor runtime/drift runtime/plan runtime/dev runtime/sim modules/release)
+RACED   = $(addprefix $(MODULE)/,runtime/live runtime/executor runtime/drift runtime/dev runtime/sim modules/release)
 HELM    = $(filter-out $(MODULE)/e2e% $(RACED),$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/engine"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
-SERIAL  = $(filter $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
+SERIAL  = $(filter $(MODULE)/test $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
 
 # The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.
 KUBERNETES = $(shell go -C cmd/devcluster list -m -f '{{.Version}}' k8s.io/kubernetes)
