@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"filippo.io/keygen"
 )
@@ -40,7 +41,52 @@ func NewKey(algorithm string, random io.Reader) (crypto.Signer, error) {
 	if err := read(random, secret); err != nil {
 		return nil, err
 	}
+	if of, is := random.(remembering); is {
+		return of.keys.key(algorithm, secret)
+	}
 	return algorithms[algorithm](secret)
+}
+
+// maxKeys bounds how many keys are remembered.
+const maxKeys = 200
+
+// Keys remembers keys by the random bytes that they were made of. A simulated cluster has the same bytes in each order
+// of a test, and one key of RSA costs as much as all the rest of an order. It is safe for concurrent use.
+type Keys struct {
+	mu   sync.Mutex
+	made map[string]crypto.Signer // by algorithm and secret
+}
+
+// From returns the random bytes, of which [NewKey] makes each key once; nil Keys remember nothing.
+func (k *Keys) From(random io.Reader) io.Reader {
+	if k == nil {
+		return random
+	}
+	return remembering{random, k}
+}
+
+// remembering is a source of random bytes for which keys are remembered.
+type remembering struct {
+	io.Reader
+	keys *Keys
+}
+
+func (k *Keys) key(algorithm string, secret []byte) (crypto.Signer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of := algorithm + " " + string(secret)
+	if known := k.made[of]; known != nil {
+		return known, nil
+	}
+	key, err := algorithms[algorithm](secret)
+	if err != nil {
+		return nil, err
+	}
+	if k.made == nil || len(k.made) >= maxKeys {
+		k.made = map[string]crypto.Signer{}
+	}
+	k.made[of] = key
+	return key, nil
 }
 
 func read(random io.Reader, to []byte) error {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,32 @@ func TestKeysAreMadeOfTheirBytes(t *testing.T) {
 	}
 	if Known("rsa-1024") || Known("ecdsa-p224") {
 		t.Error("weak keys are made")
+	}
+}
+
+// Keys that are remembered are those that the same bytes make otherwise: of another algorithm, or of other bytes, they are
+// others.
+func TestKeysAreMadeOnce(t *testing.T) {
+	keys := &Keys{}
+	made := func(algorithm, seed string, keys *Keys) any {
+		t.Helper()
+		key, err := NewKey(algorithm, keys.From(strings.NewReader(strings.Repeat(seed, secretSize))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	for _, algorithm := range []string{"ecdsa-p256", "rsa-2048"} {
+		one := made(algorithm, "1", keys)
+		if !reflect.DeepEqual(one, made(algorithm, "1", nil)) {
+			t.Errorf("%s: another key than without", algorithm)
+		}
+		if made(algorithm, "1", keys) != one {
+			t.Errorf("%s: made again", algorithm)
+		}
+		if reflect.DeepEqual(made(algorithm, "2", keys), one) {
+			t.Errorf("%s: one key of two secrets", algorithm)
+		}
 	}
 }
 

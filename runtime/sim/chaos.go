@@ -295,5 +295,5 @@ func (w *World) random(a engine.RunHook) io.Reader {
 			}
 		}
 	}
-	return rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.Hook.ID, a.Key, n)))
+	return w.o.Keys.From(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.Hook.ID, a.Key, n))))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -30,6 +31,14 @@ func (w *World) Generation() *generation.Generation { return w.o.Generation }
 
 // Use has the next process run another generation.
 func (w *World) Use(g *generation.Generation) { w.o.Generation = g }
+
+// Status is what `starling get` would show.
+func (w *World) Status() status.Status {
+	if w.engine == nil {
+		return status.Status{}
+	}
+	return w.engine.Status()
+}
 
 // Problems are what is odd in the module tree and stops nothing.
 func (w *World) Problems() []string {

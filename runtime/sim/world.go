@@ -16,7 +16,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/drift"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -25,6 +24,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/modules"
+	"github.com/starling-operator/starling/runtime/pki"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -49,6 +49,8 @@ type Options struct {
 	Answerer builtins.Answerer
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
+	// Keys are those that hooks have made in other worlds, of the same random bytes; nil: they are made here.
+	Keys *pki.Keys
 	// Seed, when it is not 0, has what happens happen in its own order:
 	// late, doubled and merged, with failing calls and crashes in between.
 	Seed uint64
@@ -195,7 +197,7 @@ func New(o Options) (*World, error) {
 			Host: "http://simulated", Transport: w.requests,
 			ContentConfig: clientrest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
 		},
-		QPS: 1e6, Log: zerolog.Nop(),
+		QPS: -1, Log: zerolog.Nop(),
 	}); err != nil {
 		return nil, err
 	}
@@ -278,14 +280,6 @@ func (w *World) Begin(ctx context.Context) error {
 	}
 	w.handle(in)
 	return nil
-}
-
-// Status is what `starling get` would show.
-func (w *World) Status() status.Status {
-	if w.engine == nil {
-		return status.Status{}
-	}
-	return w.engine.Status()
 }
 
 // maxSteps bounds what happens at one time. Hooks that set each other to work without

@@ -130,16 +130,11 @@ const patience = 5
 // look at what is left.
 func end(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function, by way) (ending, error) {
 	var out ending
-	w, err := newWorld(o, file, func(text string) { out.log = append(out.log, text) })
+	w, err := newWorld(o, file, &by, func(text string) { out.log = append(out.log, text) })
 	if err != nil {
 		return out, err
 	}
 	defer w.w.Stop()
-	if err := w.useSeed(by.seed); err != nil {
-		return out, err
-	}
-	w.parents = parentsOf(o.Generation)
-	w.skip = by.skip
 	limits := testLimits
 	limits.Wall *= patience
 	ctx, cancel := context.WithTimeout(ctx, limits.Wall)

@@ -20,6 +20,7 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/condition"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/pki"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -64,6 +65,7 @@ type Options struct {
 	Cache *script.Cache
 
 	conditions *condition.Compiler
+	keys       *pki.Keys // of all tests
 }
 
 // Golden keeps the files of t.golden.
@@ -118,7 +120,7 @@ func Run(ctx context.Context, o Options, report func(File)) error {
 	if err != nil {
 		return err
 	}
-	o.conditions = &condition.Compiler{}
+	o.conditions, o.keys = &condition.Compiler{}, &pki.Keys{}
 	if o.Builtins == nil {
 		o.Builtins = store.NewBuiltins()
 	}
@@ -223,7 +225,7 @@ var testLimits = script.Limits{Steps: 100_000_000, Wall: time.Minute}
 func runTest(ctx context.Context, o Options, host *script.Host, file, name string, fn *starlark.Function) Result {
 	out := Result{Name: name}
 	began := time.Now()
-	w, err := newWorld(o, file, func(text string) { out.Log = append(out.Log, text) })
+	w, err := newWorld(o, file, nil, func(text string) { out.Log = append(out.Log, text) })
 	if err != nil {
 		out.Err = err
 		return out

@@ -33,8 +33,6 @@ type world struct {
 	w      *sim.World
 	say    func(string)
 
-	seed    uint64
-	patient bool
 	started bool
 	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
@@ -56,31 +54,25 @@ const (
 	name      = "starling"
 )
 
-func newWorld(o Options, file string, say func(string)) (*world, error) {
-	w := &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
-		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}, random: rand.NewChaCha8([32]byte{})}
+// newWorld makes the cluster of a test, with a process to come. With a way, things happen in its order.
+func newWorld(o Options, file string, by *way, say func(string)) (w *world, err error) {
+	w = &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
+		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}, random: o.keys.From(rand.NewChaCha8([32]byte{}))}
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
 	}
-	return w, w.make()
-}
-
-// make makes the cluster, for the process that is to run in it.
-func (w *world) make() (err error) {
-	w.w, err = sim.New(sim.Options{Generation: w.o.Generation.Only(w.module), Builtins: w.o.Builtins, Renderer: w.o.Renderer, Namespace: namespace, Name: name, HTTP: w, Answerer: &w.pods, Env: w.lookEnv, Seed: w.seed, Patient: w.patient, Twice: true,
-		Record: w.o.Record, Uncommitted: w.o.Uncommitted,
+	var seed uint64
+	if by != nil {
+		w.parents, w.skip, seed = parentsOf(o.Generation), by.skip, by.seed
+	}
+	w.w, err = sim.New(sim.Options{Generation: o.Generation.Only(w.module), Builtins: o.Builtins, Renderer: o.Renderer, Namespace: namespace, Name: name, HTTP: w, Answerer: &w.pods, Env: w.lookEnv, Keys: o.keys, Seed: seed, Patient: by != nil, Twice: true,
+		Record: o.Record, Uncommitted: o.Uncommitted,
 		Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
-			if hook != "" || level != builtins.LevelError || !w.o.told(module) {
+			if hook != "" || level != builtins.LevelError || !o.told(module) {
 				w.say(format(level, module, hook, msg, fields))
 			}
 		}})
-	return err
-}
-
-// useSeed makes the cluster anew, in which things happen in the order of a seed.
-func (w *world) useSeed(seed uint64) error {
-	w.seed, w.patient = seed, true
-	return w.make()
+	return w, err
 }
 
 // format is one line of a test's log.
