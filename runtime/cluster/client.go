@@ -39,7 +39,7 @@ const (
 type Options struct {
 	// Config is where the API server is and who we are. It is copied. Required.
 	Config *rest.Config
-	// QPS is the client-side limit in requests a second; 0 means [DefaultQPS]. The real
+	// QPS is the client-side limit in requests a second; 0 means [DefaultQPS], and less than 0 none. The real
 	// limit is the server's priority and fairness.
 	QPS float32
 	// Burst is how many requests may exceed QPS at once; 0 means twice QPS, and at least one.
@@ -100,6 +100,9 @@ func New(o Options) (*Client, error) {
 	// One limit for all clients made from this configuration; the Lease has its
 	// own, so that a burst of writes cannot cost it.
 	cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
+	if cfg.QPS < 0 {
+		cfg.RateLimiter = flowcontrol.NewFakeAlwaysRateLimiter()
+	}
 	turn := make(chan struct{}, 1)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if cfg.Transport == nil { // a given one need not tell of its connections

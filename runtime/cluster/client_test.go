@@ -323,3 +323,17 @@ func TestWatchesAskForNoCompression(t *testing.T) {
 		t.Errorf("asks for %q", asked)
 	}
 }
+
+// A client in a simulated cluster has no limit: nothing is waited for there, and a limit costs time.
+func TestNoLimitOfRequests(t *testing.T) {
+	for qps, waits := range map[float32]bool{0: false, 0.001: true, -1: false} {
+		c, err := New(Options{Config: &rest.Config{Host: "http://none"}, QPS: qps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.config.RateLimiter.TryAccept()
+		if got := !c.config.RateLimiter.TryAccept(); got != waits {
+			t.Errorf("QPS %v: the second request waits: %v", qps, got)
+		}
+	}
+}
