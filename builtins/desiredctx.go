@@ -31,16 +31,20 @@ func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child
 }
 
 // sortedChildren are children by kind, namespace and name: the same ones come in the same order.
-func sortedChildren(children []reconcile.Child) []reconcile.Child {
-	children = slices.Clone(children)
-	slices.SortFunc(children, func(a, b reconcile.Child) int {
+// To move a pointer takes less time than to move a child.
+func sortedChildren(children []reconcile.Child) []*reconcile.Child {
+	out := make([]*reconcile.Child, len(children))
+	for i := range children {
+		out[i] = &children[i]
+	}
+	slices.SortFunc(out, func(a, b *reconcile.Child) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return children
+	return out
 }
 
 // childValue is one child, as functions see it.
-func childValue(c reconcile.Child) starlark.Value {
+func childValue(c *reconcile.Child) starlark.Value {
 	return starlarkstruct.FromStringDict(starlark.String("child"), starlark.StringDict{
 		"kind": starlark.String(c.Kind), "namespace": starlark.String(c.Namespace), "name": starlark.String(c.Name),
 		"ready": starlark.Bool(c.Ready), "reason": starlark.String(c.Reason), "deleting": starlark.Bool(c.Deleting),

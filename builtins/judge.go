@@ -55,7 +55,7 @@ func (p *Part) judge(thread *starlark.Thread, c *reconcile.Child) error {
 		c.Ready, c.Reason = true, ""
 		return nil
 	}
-	v, err := starlark.Call(thread, p.ReadyFn, starlark.Tuple{childValue(*c)}, nil)
+	v, err := starlark.Call(thread, p.ReadyFn, starlark.Tuple{childValue(c)}, nil)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *Rollout) rank(thread *starlark.Thread, parts []reconcile.Part, children
 		if c == nil || parts[i].Rolling != r.Name {
 			continue
 		}
-		v, err := starlark.Call(thread, r.Order, starlark.Tuple{childValue(*c)}, nil)
+		v, err := starlark.Call(thread, r.Order, starlark.Tuple{childValue(c)}, nil)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -65,8 +66,11 @@ func Definitions(f File) ([]Definition, error) {
 // DefinitionOf reads one document, as JSON.
 func DefinitionOf(data []byte) (Definition, error) {
 	object := &unstructured.Unstructured{}
-	var head metav1.PartialObjectMetadata
-	if err := yaml.Unmarshal(data, &head); err != nil {
+	var head struct {
+		metav1.TypeMeta
+		Metadata struct{ Name string }
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
 		return Definition{}, errors.New("not an object of Kubernetes")
 	}
 	if head.Kind != "CustomResourceDefinition" {
@@ -75,7 +79,7 @@ func DefinitionOf(data []byte) (Definition, error) {
 	if head.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
 		return Definition{}, fmt.Errorf("apiVersion is %q, not %s", head.APIVersion, apiextensionsv1.SchemeGroupVersion)
 	}
-	if head.Name == "" {
+	if head.Metadata.Name == "" {
 		return Definition{}, errors.New("metadata.name is missing")
 	}
 	if err := object.UnmarshalJSON(data); err != nil {
@@ -86,7 +90,7 @@ func DefinitionOf(data []byte) (Definition, error) {
 	c := Definition{Object: object, Sum: sha256.Sum256(data)}
 	c.Group, _, _ = unstructured.NestedString(object.Object, "spec", "group")
 	if effect.TakesModules(object.Object) {
-		return Definition{}, fmt.Errorf("%s has a name of modules.starling.dev, which belongs to Starling itself: leave it out, or rename it", head.Name)
+		return Definition{}, fmt.Errorf("%s has a name of modules.starling.dev, which belongs to Starling itself: leave it out, or rename it", head.Metadata.Name)
 	}
 	c.Kind, _, _ = unstructured.NestedString(object.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")

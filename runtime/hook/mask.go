@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -168,7 +169,8 @@ func (e *maskedError) Unwrap() error { return e.cause }
 // in logs, and why a request is refused.
 func (s *Seen) maskOutputs(r *Result) {
 	e, d := &r.Effects, r.Response.Denied
-	if len(e.Metrics)+len(e.Writes)+len(e.Messages)+len(r.Response.Warnings) == 0 && d == nil {
+	event := slices.ContainsFunc(e.Writes, func(w effect.Write) bool { return w.Event != nil })
+	if len(e.Metrics)+len(e.Messages)+len(r.Response.Warnings) == 0 && d == nil && !event {
 		return
 	}
 	s.use(func(m *object.Mask) {

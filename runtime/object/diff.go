@@ -3,6 +3,7 @@ package object
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +27,8 @@ func Differences(got, want starlark.Value) []string {
 		}
 		return []string{fmt.Sprintf("got %s, want %s", got, want)}
 	}
-	var d differences
-	d.compare("", a, b)
 	var lines []string
+	d := differencesOf(a, b)
 	for _, one := range d.all {
 		lines = append(lines, one.line())
 	}
@@ -42,8 +42,8 @@ func Differences(got, want starlark.Value) []string {
 // FirstDifference says where two plain values differ first, and what stands there in both, cut where it is
 // long; "nothing" where one of them has nothing. There is none when they are equal.
 func FirstDifference(a, b any) (path, first, second string, differ bool) {
-	var d differences
-	if d.compare("", a, b); len(d.all) == 0 {
+	d := differencesOf(a, b)
+	if len(d.all) == 0 {
 		return "", "", "", false
 	}
 	one := d.all[0]
@@ -83,6 +83,14 @@ func (d *difference) line() string {
 }
 
 type differences struct{ all []difference }
+
+// differencesOf compares two plain values. Most are the same, which needs no path.
+func differencesOf(a, b any) (d differences) {
+	if !reflect.DeepEqual(a, b) {
+		d.compare("", a, b)
+	}
+	return d
+}
 
 func (d *differences) add(path string, a, b starlark.Value) {
 	d.all = append(d.all, difference{path, a, b})
