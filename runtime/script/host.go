@@ -210,6 +210,7 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		grow(0)
 		err = r.thread(o.Name, o.Context, nil, func(t *starlark.Thread) (err error) {
 			v, err = starlark.Call(t, fn, args, nil)
 			return err
@@ -233,6 +234,15 @@ func (h *Host) Call(ctx context.Context, fn starlark.Callable, args starlark.Tup
 		return nil, usage, h.diagnose(err, cause, entry(w.fn))
 	}
 	return v, usage, nil
+}
+
+// grow makes the stack of a new goroutine as large as a call needs it: it is not copied step by step on the way there.
+// The result, of an index that the compiler does not know, has it keep the room.
+//
+//go:noinline
+func grow(at int) byte {
+	var room [12 << 10]byte
+	return room[at]
 }
 
 // entry is the place to name when an error has none: where fn is defined.
