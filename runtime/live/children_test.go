@@ -293,7 +293,7 @@ func TestARunSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 // A watch of children that has gone deaf is noticed, and what happened meanwhile wakes the parents.
 func TestADeafWatchOfChildrenIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, siteTree("None"))
+		f := newFixture(t, siteTree("None"), renewsSeldom)
 		g := f.gateWatches("part")
 		for i := range 5 {
 			f.make(fmt.Sprint("s", i), "site", nil)

@@ -48,7 +48,8 @@ type fixture struct {
 	lease     LeaseTimes                          // zero: those of people
 }
 
-// renewsSeldom is for tests that take hours of their clock: most of their work would be renewals of the Lease.
+// renewsSeldom is for tests that take minutes of their clock and are not about the Lease: a third of their work would
+// be its renewals.
 func renewsSeldom(f *fixture) {
 	f.lease = LeaseTimes{Duration: 15 * time.Minute, Renew: 10 * time.Minute, Retry: time.Minute}
 }

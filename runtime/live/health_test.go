@@ -47,7 +47,7 @@ func TestHooksThatFailAreShownInTheCluster(t *testing.T) {
 				if name == "after_helm" {
 					files["web/Chart.yaml"] = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
 				}
-				f := newFixture(t, files, func(f *fixture) { f.objects = true })
+				f := newFixture(t, files, renewsSeldom, func(f *fixture) { f.objects = true })
 				f.putConfigMap(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "ops"}})
 				f.start()
 				time.Sleep(2 * time.Minute)
@@ -93,7 +93,7 @@ func TestHooksThatFailAreShownInTheCluster(t *testing.T) {
 func TestAHookThatAnswersAgainIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree := map[string]string{"web/module.star": "module(enabled = True)\n", "web/hooks/a.star": guardTree}
-		f := newFixture(t, tree, func(f *fixture) { f.objects = true })
+		f := newFixture(t, tree, renewsSeldom, func(f *fixture) { f.objects = true })
 		h := f.driver.generation.Load().Modules["web"].Hooks[0]
 		f.start()
 		time.Sleep(time.Minute)

@@ -116,7 +116,7 @@ func TestALookSeesWhatTheOneBeforeHasWritten(t *testing.T) {
 // A watch of a controller's children that has gone deaf is noticed: a child that went meanwhile comes back.
 func TestADeafWatchOfAControllerIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, logins)
+		f := newFixture(t, logins, renewsSeldom)
 		g := f.gateWatches(reconcile.ControllerLabel)
 		for i := range 5 {
 			f.make(fmt.Sprint("s", i), "site", map[string]any{"secrets": fmt.Sprint("of-s", i)})

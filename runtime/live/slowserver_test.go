@@ -32,7 +32,7 @@ func TestSlowAnswersHoldUpNoOtherModule(t *testing.T) {
 			files[name+"/templates/a.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {text: {{ .Values.text }}}\n"
 		}
 		var slow atomic.Int64
-		f := newFixture(t, files, func(f *fixture) {
+		f := newFixture(t, files, renewsSeldom, func(f *fixture) {
 			f.before = func(r *http.Request) int {
 				if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/namespaces/slow/configmaps") {
 					slow.Add(1)

@@ -51,7 +51,7 @@ func TestARunThatHasWaitedDoesNotSeeAWatchThatHasEnded(t *testing.T) {
 			"web/module.star":  "module(enabled = True, grants = [grant(\"v1\", \"ConfigMap\", [\"*\"], namespaces = [\"copies\"])])\n",
 			"web/hooks/a.star": copyNames,
 		}
-		f := newFixture(t, files)
+		f := newFixture(t, files, renewsSeldom)
 		f.start()
 		f.waitReady()
 		f.apply("sources", "a")

@@ -22,7 +22,7 @@ func TestRunsThatDoNotEndStayChargedToTheirModule(t *testing.T) {
 			"web/module.star": "module(enabled = True)\n",
 			"web/hooks/a.star": "[hook(lambda ctx: None, name = n, queue = n, on = [startup()], timeout = \"1s\", retry = retry(min = \"10s\", max = \"10s\"))" +
 				" for n in [\"a\", \"b\", \"c\"]]\n",
-		})
+		}, renewsSeldom)
 		release := make(chan struct{})
 		var begun atomic.Int64
 		for _, h := range f.driver.generation.Load().Modules["web"].Hooks {
