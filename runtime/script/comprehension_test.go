@@ -13,23 +13,23 @@ import (
 // governor sees here never grows.
 func TestComprehensionsAndSlicesAskForRoom(t *testing.T) {
 	for body, stopped := range map[string]bool{
-		"return len([None for _ in range(2000000)])":                                         true,
-		"return len([x for x in range(1000) for y in range(2000)])":                          true,
-		"return len([y for x in range(4) for y in range(500000)])":                           true,
-		"return len([y for x in range(2) if x for y in range(1000000) if y >= 0])":           true,
-		"return len([z for x in [[1] * 1000] * 1000 for y in [1] for z in x + x])":           true,
-		"return len({x: None for x in range(400000)})":                                       true,
+		"return len([None for _ in range(500000)])":                                          true,
+		"return len([x for x in range(250) for y in range(2000)])":                           true,
+		"return len([y for x in range(4) for y in range(125000)])":                           true,
+		"return len([y for x in range(2) if x for y in range(300000) if y >= 0])":            true,
+		"return len([z for x in [[1] * 1000] * 250 for y in [1] for z in x + x])":            true,
+		"return len({x: None for x in range(120000)})":                                       true,
 		"return len([[len([i for i in range(70000)]) for _ in range(2)] for k in range(3)])": false,
-		"return len([x for x in range(300000)])":                                             false,
-		"return len([x for x in \"ab\".elems() for y in range(100000)])":                     false,
+		"return len([x for x in range(75000)])":                                              false,
+		"return len([x for x in \"ab\".elems() for y in range(40000)])":                      false,
 		"return len({x: None for x in range(40000)})":                                        false,
-		"x = [None] * 400000\n    return [len(x[:]), len(x[::2]), len(x[::-1])]":             false,
-		"x = [None] * 1000000\n    y = x[0:10]\n    return len(y)":                           false,
-		"x = [None] * 1000000\n    return len(x[:]) + len(x[:])":                             false,
+		"x = [None] * 100000\n    return [len(x[:]), len(x[::2]), len(x[::-1])]":             false,
+		"x = [None] * 250000\n    y = x[0:10]\n    return len(y)":                            false,
+		"x = [None] * 250000\n    return len(x[:]) + len(x[:])":                              false,
 	} {
 		heap := &fakeHeap{}
 		f := newFixture(t, map[string]string{"a.star": "def f():\n    " + body + "\n"}, func(o *Options) { o.Governor = NewGovernor(heap.options()) })
-		_, _, err := f.call(t, t.Context(), Limits{Heap: 18 << 20})
+		_, _, err := f.call(t, t.Context(), Limits{Heap: 18 << 18})
 		var l *LimitError
 		if limited := errors.As(err, &l) && l.Limit == LimitMemory; limited != stopped || err != nil && !limited {
 			t.Errorf("%s: %v", body, err)
