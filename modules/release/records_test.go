@@ -216,6 +216,7 @@ func longRecord(i, size int) record {
 
 // Thousands of releases fit, a restart finds them all, and a change costs what its part of them costs.
 func TestRecordsOfManyReleases(t *testing.T) {
+	const n = 600 // more than one object takes
 	old := map[string]string{}
 	for i := range 200 { // as a version without Secrets has left them, more than one shard takes
 		data, err := json.Marshal(longRecord(i, 2000))
@@ -229,7 +230,7 @@ func TestRecordsOfManyReleases(t *testing.T) {
 	var wg sync.WaitGroup
 	for worker := range 8 {
 		wg.Go(func() {
-			for i := worker; i < 800; i += 8 {
+			for i := worker; i < n; i += 8 {
 				if err := f.records.set(t.Context(), longRecord(i, 2001)); err != nil {
 					t.Error(err)
 					return
@@ -239,15 +240,15 @@ func TestRecordsOfManyReleases(t *testing.T) {
 	}
 	wg.Wait()
 	f.restart(t)
-	if n := len(f.installed(t)); n != 800 {
-		t.Errorf("%d records", n)
+	if got := len(f.installed(t)); got != n {
+		t.Errorf("%d records", got)
 	}
 	cm, err := f.client.CoreV1().ConfigMaps("ops").Get(t.Context(), "starling-releases", metav1.GetOptions{})
 	if err != nil || len(cm.Data) != 200 {
 		t.Errorf("%d of the records of before are where they were, %v", len(cm.Data), err)
 	}
 	most := f.full()
-	for _, i := range []int{300, 500, 799} {
+	for _, i := range []int{300, 500, n - 1} {
 		if err := f.records.set(t.Context(), longRecord(i, 2002)); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func TestRecordsOfManyReleases(t *testing.T) {
 	}
 	for worker := range 8 {
 		wg.Go(func() {
-			for i := worker; i < 800; i += 8 {
+			for i := worker; i < n; i += 8 {
 				if err := f.records.remove(t.Context(), longRecord(i, 0).Ref); err != nil {
 					t.Error(err)
 					return
