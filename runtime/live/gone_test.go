@@ -112,7 +112,7 @@ hook(gone, name = "gone", on = [before_delete()])
 		}
 		before := map[string]int{}
 		countEntries(reflect.ValueOf(f.driver), "driver", before, map[any]bool{})
-		const rounds, each = 2, 5
+		const rounds, each = 4, 5
 		for n := range rounds {
 			round(n+1, each)
 		}
