@@ -144,7 +144,7 @@ explore: build ## every test of a module in ORDERS other orders (default 5000), 
 # Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
 e2e: build devcluster clients ## tests on a real control plane
 	go -C cmd/devcluster $(TEST) ./test
-	go $(TEST) -p 2 -parallel 4 -tags e2e -run "^($$($(NOT_UNIT)))$$" $(ON_CLUSTER)
+	@tests="$$($(NOT_UNIT))" && go $(TEST) -p 2 -parallel 4 -tags e2e -run "^($${tests:?no test is found})$$" $(ON_CLUSTER)
 
 faults: build devcluster ## FAULTS rounds (default 10) of each fault of networks and API servers, at random; FAULTS_SEED=n, which it prints, has the same lots drawn again
 	FAULTS=$(FAULTS) go $(TEST) -v -timeout=3h -parallel 2 -tags e2e ./e2e/faults

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // mostFields is how many fields of state the engine and its machines may have. A machine
@@ -185,3 +186,30 @@ func TestTheEngineOnlyShrinks(t *testing.T) {
 }
 
 var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)
+
+// mostCode bounds the lines of all Go without tests, mostLong those of them with more than 120 columns. A change that
+// adds takes something away: these limits only fall, and follow what is there closely.
+const mostCode, mostLong = 168750, 1972
+
+func TestAllOnlyShrinks(t *testing.T) {
+	code, long := 0, 0
+	for _, file := range files(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for line := range strings.Lines(read(t, file)) {
+			code++
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 120 {
+				long++
+			}
+		}
+	}
+	for _, limit := range []struct {
+		what            string
+		has, most, near int
+	}{{"lines", code, mostCode, 100}, {"lines over 120 columns", long, mostLong, 10}} {
+		if limit.has > limit.most || limit.has < limit.most-limit.near {
+			t.Errorf("Go without tests has %d %s; the limit is %d: take something away, or let it fall", limit.has, limit.what, limit.most)
+		}
+	}
+}
