@@ -38,7 +38,7 @@ COMPRESSION ?= gzip
 HAVE_CC = $(shell command -v "$$(CGO_ENABLED=1 go env CC)")
 UNIT    = $(filter-out $(MODULE)/e2e%,$(shell go list ./...))
 # Packages with tests on the real control plane, behind the build tag e2e.
-ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./modules/release ./runtime/cluster ./runtime/watch
+ON_CLUSTER = ./e2e ./e2e/cluster ./e2e/pages ./e2e/proxy ./e2e/faults ./runtime/sim/rest ./modules/release ./runtime/cluster ./runtime/live ./runtime/watch
 # The tests of them that make unit has not run.
 NOT_UNIT   = { find e2e -name '*_test.go'; grep -rl --include=*_test.go '^//go:build e2e' modules runtime; } | \
   xargs sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' | paste -sd '|' -
