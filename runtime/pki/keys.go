@@ -57,7 +57,7 @@ type Keys struct {
 	made map[string]crypto.Signer // by algorithm and secret
 }
 
-// From returns the random bytes, of which [NewKey] makes each key once; nil Keys remember nothing.
+// From returns a source of the same bytes; [NewKey] makes a key of it only once. Nil Keys remember nothing.
 func (k *Keys) From(random io.Reader) io.Reader {
 	if k == nil {
 		return random

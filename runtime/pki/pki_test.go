@@ -46,8 +46,7 @@ func TestKeysAreMadeOfTheirBytes(t *testing.T) {
 	}
 }
 
-// Keys that are remembered are those that the same bytes make otherwise: of another algorithm, or of other bytes, they are
-// others.
+// The same bytes make the same key, remembered or not; another algorithm, or other bytes, make another one.
 func TestKeysAreMadeOnce(t *testing.T) {
 	keys := &Keys{}
 	made := func(algorithm, seed string, keys *Keys) any {

@@ -49,7 +49,7 @@ type Options struct {
 	Answerer builtins.Answerer
 	// Env looks up an environment variable for a hook; nil: none may be read.
 	Env func(name string) (string, error)
-	// Keys are those that hooks have made in other worlds, of the same random bytes; nil: they are made here.
+	// Keys remembers the keys of hooks in all worlds of a test, which have the same random bytes; nil: none is remembered.
 	Keys *pki.Keys
 	// Seed, when it is not 0, has what happens happen in its own order:
 	// late, doubled and merged, with failing calls and crashes in between.
