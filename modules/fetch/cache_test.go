@@ -137,12 +137,13 @@ func TestCacheOfOtherBytes(t *testing.T) {
 	wrong.Digest = "sha256:" + strings.Repeat("0", 64)
 	slow.URL, slow.Digest = hang.URL+"/redis", "sha256:"+strings.Repeat("1", 64)
 	c := NewCache(CacheOptions{Dir: t.TempDir(), Retry: 20 * time.Millisecond, Wait: time.Nanosecond, Transport: good.Client().Transport, Log: zerolog.Nop()})
-	work(t, c)
+	// Nothing is tried before all three are asked for: a machine at work may end a try before its reader looks.
 	for _, l := range []tree.Locked{slow, wrong, lock["web"]} {
 		if _, err := c.Archive(l); err == nil || !strings.Contains(err.Error(), "it is being fetched") {
 			t.Errorf("got %v", err)
 		}
 	}
+	work(t, c)
 	answers := func(l tree.Locked, want string) bool {
 		_, err := c.Archive(l)
 		return want == "" && err == nil || err != nil && want != "" && strings.Contains(err.Error(), want)
