@@ -19,14 +19,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func newClient(t *testing.T, api *apitest.Server) *Client {
+func newClient(t *testing.T, api *apitest.Server, wraps ...func(http.RoundTripper) http.RoundTripper) *Client {
 	t.Helper()
-	c, err := New(Options{Config: api.Config(), Log: zerolog.Nop()})
+	config := api.Config()
+	for _, wrap := range wraps {
+		config.Wrap(wrap)
+	}
+	c, err := New(Options{Config: config, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// finished ends with its context no request that is under way: none comes after those of the next process.
+func finished(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		return next.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+	})
 }
 
 func configMap(namespace, name string) map[string]any {

@@ -65,15 +65,9 @@ func New(t testing.TB) *Server {
 
 // Stop stops the server: connections are cut, and new ones refused.
 func (s *Server) Stop() {
-	s.Disconnect()
-	s.http.Close()
-}
-
-// Disconnect cuts all connections, as the death of a client does. A request that was sent
-// through them is carried out before it returns, or never.
-func (s *Server) Disconnect() {
 	s.Cut()
 	s.http.CloseClientConnections()
+	s.http.Close()
 }
 
 // Config returns how to reach the server.
