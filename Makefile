@@ -18,6 +18,7 @@ FUZZTIME ?= 30s
 FUZZ     ?=
 SEEDS    ?= 10
 ORDERS   ?= 5000
+SEED     ?= 1
 FAULTS   ?= 10
 OLDER    ?=
 RUN      ?=
@@ -138,8 +139,8 @@ random: build devcluster ## the random tests over SEEDS times their seeds (defau
 	SEEDS=$(SEEDS) go $(TEST) -timeout=2h ./runtime/engine ./modules/values
 	go test -count=$(SEEDS) -timeout=2h -tags e2e ./e2e -run 'TestKilled'
 
-explore: build ## every test of a module in ORDERS other orders (default 5000), with failing calls and crashes; takes hours
-	bin/starling test -explore $(ORDERS) ./examples/... ./stdlib/... ./e2e/platform/...
+explore: build ## every test of a module in ORDERS other orders (default 5000) from SEED on, with failing calls and crashes; takes hours
+	bin/starling test -explore $(ORDERS) -seed $(SEED) ./examples/... ./stdlib/... ./e2e/platform/...
 
 # Most of these tests wait for Kubernetes most of the time: eight at once finish sooner, on 2 cores.
 e2e: build devcluster clients ## tests on a real control plane

@@ -73,7 +73,7 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	flags.IntVar(&f.count, "count", 1, "run each test `n` times")
 	flags.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "run `n` tests at a time")
 	flags.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
-	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named")
+	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named; with --explore, its orders begin there")
 	flags.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
 	linksFlag(flags, &f.links)
 	addSelectorFlag(flags, &f.selector)

@@ -81,11 +81,8 @@ func explore(ctx context.Context, o Options, host *script.Host, file, name strin
 	if err := skipped(ctx, o, host, file, name, fn, want); err != nil {
 		return err
 	}
-	first, last := uint64(1), uint64(o.Explore)
-	if o.Seed != 0 {
-		first, last = o.Seed, o.Seed
-	}
-	for seed := first; seed <= last; seed++ {
+	first, orders := max(o.Seed, 1), uint64(max(o.Explore, 1))
+	for seed := first; seed-first < orders; seed++ {
 		got, err := end(ctx, o, host, file, name, fn, way{seed: seed})
 		failed := &ExploreError{Seed: seed, Err: err, Trace: got.trace, Log: got.log}
 		if err == nil {

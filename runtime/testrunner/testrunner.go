@@ -42,8 +42,8 @@ type Options struct {
 	Count int
 	// Parallel is how many tests run at a time, 0 means one.
 	Parallel int
-	// Explore runs each test in the orders of that many seeds, too, and Seed in the
-	// order of that one: see [ExploreError].
+	// Explore runs each test in the orders of that many seeds, too: from Seed on, if it is set. Seed without Explore
+	// runs it in the order of that one. See [ExploreError].
 	Explore int
 	Seed    uint64
 	// Told says that people are told for themselves why modules of the Generation do not load: results leave it out.
