@@ -56,7 +56,7 @@ func startProcess(o processOptions) (*process, error) {
 	}
 	p.cmd.Stdout, p.cmd.Stderr = tee(o.Stdout), tee(o.Stderr)
 	p.cmd.SysProcAttr = childAttributes()
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = stopWithin // it ends a hang alone: on a busy machine the last lines are read late
 	finish := func() {
 		for _, w := range writers {
 			w.Close()

@@ -56,6 +56,15 @@ func TestProcessThatDies(t *testing.T) {
 	}
 }
 
+// On a busy machine the last lines are read some time after the process has ended.
+func TestLinesThatComeLate(t *testing.T) {
+	p := startShell(t, `(sleep 1.2; echo bye) & exit 0`, func(string) {})
+	<-p.ended
+	if diff := cmp.Diff([]string{"bye"}, p.tail(1)); diff != "" || p.err != nil {
+		t.Error(p.err, diff)
+	}
+}
+
 func TestStartOfWhatIsNotThere(t *testing.T) {
 	_, err := startProcess(processOptions{Name: "x", Args: []string{"/nowhere/x"}, Log: filepath.Join(t.TempDir(), "log")})
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot start /nowhere/x: ") {

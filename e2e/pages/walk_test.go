@@ -229,7 +229,7 @@ func (w *walk) command(ctx context.Context, text string) *exec.Cmd {
 	text = strings.Replace(text, "starling run ", "starling run --listen 127.0.0.1:0 ", 1)
 	cmd := exec.CommandContext(ctx, "sh", "-c", text)
 	cmd.Dir, cmd.Env = w.dir, w.env
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = soon // it ends a hang alone: on a busy machine the last lines are read late
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
