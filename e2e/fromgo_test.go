@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/starling-operator/starling/e2e/cluster"
 )
 
 var providers = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "providers"}
@@ -61,7 +62,7 @@ func TestFromGo(t *testing.T) {
 	// endpoint-status
 	up := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(up.Close)
-	for name, url := range map[string]string{"broken": up.URL, "unreachable": "http://" + closedAddress(t)} {
+	for name, url := range map[string]string{"broken": up.URL, "unreachable": "http://" + cluster.Address()} {
 		shared.Apply(t, fmt.Sprintf("{apiVersion: example.org/v1, kind: Provider, metadata: {name: %s, namespace: %s}, spec: {url: %q}}", name, f.ns, url))
 		f.eventually("the status of "+name, func() error {
 			o, err := shared.Dynamic.Resource(providers).Namespace(f.ns).Get(t.Context(), name, metav1.GetOptions{})
@@ -198,17 +199,6 @@ func verified(token, cert string) (claims map[string]any, err error) {
 		return nil, err
 	}
 	return claims, json.Unmarshal(text, &claims)
-}
-
-// closedAddress is an address at which nobody listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // newRegistry serves acme/addons:stable, an image of one layer with these files, to those who get a token

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -112,12 +113,7 @@ type page struct {
 }
 
 func newPage(t *testing.T) *page {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	_, port, _ := net.SplitHostPort(cluster.Address())
 	return &page{t: t, port: port}
 }
 

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -70,23 +68,12 @@ func webhookRole(l least) least {
 }
 
 // webhookArgs are the flags of a starling on this machine. The port stays the same when it
-// is started again, so it is one that the system gives to nobody who asks for any.
+// is started again.
 func webhookArgs(t *testing.T) []string {
 	t.Helper()
-	for {
-		address := fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))
-		if _, taken := webhookPorts.LoadOrStore(address, true); taken {
-			continue
-		}
-		if ln, err := net.Listen("tcp", address); err == nil {
-			ln.Close()
-			return []string{"--webhook-address=" + address, "--webhook-url=https://" + address}
-		}
-	}
+	address := cluster.Address()
+	return []string{"--webhook-address=" + address, "--webhook-url=https://" + address}
 }
-
-// webhookPorts are those that a test has.
-var webhookPorts sync.Map
 
 // labelled makes a namespace that the guard covers.
 func (f *fixture) labelled() string {

@@ -84,7 +84,7 @@ func Start() (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")}
-	if err := c.start(program); err != nil {
+	if err := c.start(program, Address()); err != nil { // a test may restart it
 		if c.process != nil {
 			c.process.Signal(syscall.SIGKILL)
 			<-c.process.done
@@ -94,8 +94,8 @@ func Start() (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) start(program string, args ...string) (err error) {
-	c.process, err = StartProcess(spacious, program, append([]string{"--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data")}, args...)...)
+func (c *Cluster) start(program, address string) (err error) {
+	c.process, err = StartProcess(spacious, program, "--kubeconfig", c.Kubeconfig, "--dir", filepath.Join(c.dir, "data"), "--addr", address)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *Cluster) again(t testing.TB) {
 	if err := os.Remove(c.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.start(c.process.cmd.Path, "--addr", strings.TrimPrefix(c.Config.Host, "https://")); err != nil {
+	if err := c.start(c.process.cmd.Path, strings.TrimPrefix(c.Config.Host, "https://")); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -234,6 +235,21 @@ func TestStarling(t *testing.T) {
 	failing := shared.Starling(t, Options{Modules: "tree", Namespace: "ops", Args: []string{"--fail"}})
 	if code := failing.Wait(settleTimeout); code != 3 || !strings.Contains(failing.Output(), "as asked") {
 		t.Errorf("exit code %d, want 3; printed %q", code, failing.Output())
+	}
+}
+
+// An address is nobody else's, and may be listened at again and again.
+func TestAddress(t *testing.T) {
+	address := Address()
+	if other := Address(); other == address {
+		t.Errorf("%s is given twice", address)
+	}
+	for range 2 {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = ln.Close()
 	}
 }
 

@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +15,21 @@ import (
 
 	"github.com/starling-operator/starling/e2e/balancer"
 )
+
+var given atomic.Uint32 // addresses, so far
+
+// Address returns an address of this machine, HOST:PORT, at which nobody listens, and which it returns once. The system
+// gives its port to nobody who asks for any, nor to an end of a connection: it stays free until a process listens there,
+// and while that one is started again. Two test binaries that run at a time begin at different ports.
+func Address() string {
+	for {
+		address := fmt.Sprint("127.0.0.1:", 10000+(uint32(os.Getpid())*997+given.Add(1))%22000)
+		if ln, err := net.Listen("tcp", address); err == nil {
+			_ = ln.Close()
+			return address
+		}
+	}
+}
 
 // Balance starts a balancer that ends with the test.
 func Balance(t testing.TB) *balancer.Balancer {
@@ -31,17 +50,20 @@ func (p *Pods) Serve(b *balancer.Balancer, ns, service, port string) {
 			if err != nil {
 				return err
 			}
-			var to []string
+			var to, ips []string
 			for i := range slices.Items {
 				for _, of := range slices.Items[i].Ports {
 					for _, e := range slices.Items[i].Endpoints {
 						if of.Name != nil && *of.Name == port && *e.Conditions.Ready {
-							to = append(to, p.Address(e.Addresses[0], *of.Port))
+							to, ips = append(to, p.Address(e.Addresses[0], *of.Port)), append(ips, e.Addresses[0])
 						}
 					}
 				}
 			}
 			b.Lead(to...)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.led[b] = ips
 			return nil
 		})
 	})
@@ -49,8 +71,7 @@ func (p *Pods) Serve(b *balancer.Balancer, ns, service, port string) {
 
 // serves asks a page for the readiness, as a kubelet does.
 func serves(page string) bool {
-	client := http.Client{Timeout: time.Second}
-	answer, err := client.Get(page)
+	answer, err := (&http.Client{Timeout: time.Second}).Get(page)
 	if err != nil {
 		return false
 	}

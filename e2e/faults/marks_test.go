@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -66,13 +65,7 @@ func newMarks(t *testing.T) *marks {
 	first := late("first")
 	first["web/module.star"] = "module()\n"
 	maps.Copy(first, chartOf("web"))
-	address := ""
-	for address == "" { // a port that the system gives to nobody who asks for any, for it stays the same
-		if ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 15000+rand.IntN(15000))); err == nil {
-			address = ln.Addr().String()
-			ln.Close()
-		}
-	}
+	address := cluster.Address()
 	m.world = newWorld(t, setting{tree: first, args: []string{"--webhook-address=" + address, "--webhook-url=https://" + address}})
 	m.reviewed = m.cluster.Namespace(t)
 	_, err := m.cluster.Client.CoreV1().Namespaces().Patch(t.Context(), m.reviewed, types.MergePatchType,

@@ -4,7 +4,6 @@ package pages
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,8 +186,8 @@ func TestPageByHelm(t *testing.T) {
 // that run a starling.
 func TestReadmesOfExamples(t *testing.T) {
 	w := begin(t)
-	port := freePort(t)
-	w.other = append(w.other, "https://127.0.0.1:9443", fmt.Sprintf("https://127.0.0.1:%d --webhook-address 127.0.0.1:%d", port, port),
+	address := cluster.Address()
+	w.other = append(w.other, "https://127.0.0.1:9443", fmt.Sprintf("https://%s --webhook-address %s", address, address),
 		"0.0.0.0:8080", "127.0.0.1:0", "--modules /modules", "--modules addons", "make run", "starling run --modules examples/quickstart")
 	runs := func(example string) func() {
 		return func() { w.inBackground("starling run --modules examples/" + example) }
@@ -218,16 +217,6 @@ func (w *walk) waitFile(name string) {
 		_, err := os.Stat(filepath.Join(w.dir, name))
 		return err
 	})
-}
-
-// freePort is one of this machine.
-func freePort(t *testing.T) int {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
 }
 
 // Commands that ask a starling of this machine, or a cluster, do so as they stand in their pages.
