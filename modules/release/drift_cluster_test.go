@@ -161,9 +161,10 @@ func TestNoRepairDuringAnUpgradeByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgrade, ended := action.NewUpgrade(helm), make(chan error, 1)
-	upgrade.Namespace, upgrade.Wait, upgrade.Timeout = f.apps, true, 5*time.Second // its Pods never run
+	upgrade.Namespace, upgrade.Wait, upgrade.Timeout = f.apps, true, 5*time.Minute // its Pods never run
+	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		_, err := upgrade.Run("web", ch, map[string]any{"color": "blue"})
+		_, err := upgrade.RunWithContext(ctx, "web", ch, map[string]any{"color": "blue"})
 		ended <- err
 	}()
 	extra := w.client.Resource(configMaps).Namespace(w.apps)
@@ -178,6 +179,7 @@ func TestNoRepairDuringAnUpgradeByHand(t *testing.T) {
 	if err != nil || out.Lost || !strings.Contains(out.Waits, "pending-upgrade") || !gone() || (&others{w, configMaps}).color() != "blue" {
 		t.Errorf("%+v, %v", out, err)
 	}
+	stop()
 	if err := <-ended; err == nil {
 		t.Error("helm has not waited")
 	}

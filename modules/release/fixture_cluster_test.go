@@ -158,7 +158,7 @@ func (f *fixture) target(values map[string]any, templates ...string) Target {
 			},
 			Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get", "list"}, Namespaces: []string{"*"}}},
 		},
-		Timeout: time.Minute,
+		Timeout: 5 * time.Minute,
 	}
 }
 

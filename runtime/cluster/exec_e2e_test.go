@@ -20,6 +20,9 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
+// patient is the limit of what does not come to it.
+const patient = 3 * time.Minute
+
 // A command and a log go by way of the real API server: its rights, its checks of Pod and container, its
 // TLS connection to the kubelet. No kubelet runs here: a server in its place, with TLS too, speaks as
 // kubelets since Kubernetes 1.36 do. How a container runtime runs, ends and kills commands is not
@@ -57,14 +60,14 @@ func TestRealExecAndLogs(t *testing.T) {
 		}
 	})
 	db := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "db", Image: "db"}}}}
-	e2e.Eventually(t, 20*time.Second, "the Pod", func() error { // its ServiceAccount comes
+	e2e.Eventually(t, patient, "the Pod", func() error { // its ServiceAccount comes
 		_, err := shared.Client.CoreV1().Pods(w.ns).Create(t.Context(), db, metav1.CreateOptions{})
 		return err
 	})
 	pod := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: w.ns, Name: "db-0"}
 	client := w.clientOf(t, "may", "create", "get")
 	run := func(argv ...string) (builtins.Executed, error) {
-		e := effect.Exec{Pod: pod, Container: "db", Argv: argv, Timeout: 20 * time.Second, MaxBytes: 1 << 20}
+		e := effect.Exec{Pod: pod, Container: "db", Argv: argv, Timeout: patient, MaxBytes: 1 << 20}
 		switch argv[0] {
 		case "cat":
 			e.Stdin = []byte(strings.Repeat("in and out ", 10_000))
@@ -83,12 +86,12 @@ func TestRealExecAndLogs(t *testing.T) {
 	unanswered(t, err, "within 1s")
 	_, err = run("gone")
 	unanswered(t, err, "the connection ended before the command")
-	q := effect.LogQuery{Pod: pod, Container: "db", Tail: 7, Timeout: 20 * time.Second, MaxBytes: 1 << 20}
+	q := effect.LogQuery{Pod: pod, Container: "db", Tail: 7, Timeout: patient, MaxBytes: 1 << 20}
 	if text, err := client.Logs(t.Context(), q); err != nil || string(text) != "7 lines" {
 		t.Errorf("log: %q, %v", text, err)
 	}
 
-	e := effect.Exec{Pod: pod, Container: "other", Argv: []string{"true"}, Timeout: 20 * time.Second, MaxBytes: 1}
+	e := effect.Exec{Pod: pod, Container: "other", Argv: []string{"true"}, Timeout: patient, MaxBytes: 1}
 	_, err = client.Exec(t.Context(), e)
 	unanswered(t, err, "container other is not valid for pod db-0")
 	q.Container = "other"
@@ -98,7 +101,7 @@ func TestRealExecAndLogs(t *testing.T) {
 	_, err = client.Exec(t.Context(), e)
 	unanswered(t, err, `pods "db-1" not found`)
 	// A WebSocket is a get, but that alone is not enough.
-	_, err = w.clientOf(t, "may-not", "get").Exec(t.Context(), effect.Exec{Pod: pod, Container: "db", Argv: []string{"cat"}, Timeout: 20 * time.Second, MaxBytes: 1})
+	_, err = w.clientOf(t, "may-not", "get").Exec(t.Context(), effect.Exec{Pod: pod, Container: "db", Argv: []string{"cat"}, Timeout: patient, MaxBytes: 1})
 	if !builtins.Unanswered(err) || !strings.Contains(err.Error(), `not allowed to create pods/exec in namespace `+w.ns) {
 		t.Errorf("without the right to create: %v", err)
 	}

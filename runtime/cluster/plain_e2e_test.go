@@ -51,7 +51,7 @@ func TestKindsWithoutApplyReal(t *testing.T) {
 		return map[string]any{"apiVersion": group + "/v1", "kind": "Gear", "metadata": map[string]any{"name": "x", "namespace": w.ns}, "spec": map[string]any{"count": count}}
 	}
 	ref := effect.RefOf(gear(1))
-	e2e.Eventually(t, time.Minute, "the kind is served", func() error {
+	e2e.Eventually(t, 3*time.Minute, "the kind is served", func() error {
 		_, err := w.client.List(t.Context(), ref.APIVersion, ref.Kind, []string{w.ns}, "", "")
 		return err
 	})
