@@ -45,7 +45,7 @@ spec:
 	before := uid()
 
 	f.patchObject("hk-web", `{"spec":{"enabled":false}}`)
-	f.waitCondition("hk-web", "Ready", "False", "uninstall: ", "job clean failed: DeadlineExceeded; its objects stay", "(try 1)")
+	f.waitCondition("hk-web", "Ready", "False", "uninstall: ", "job clean failed: DeadlineExceeded; its objects stay", "(try ")
 	if uid() != before {
 		t.Error("its ConfigMap is another one")
 	}

@@ -46,6 +46,7 @@ func TestConfigMap(t *testing.T) {
 
 	f.deleteConfigMap("starling")
 	f.waitConfig(status.ConfigHeld)
+	f.eventually("all has settled", f.quiet)
 	before := restingPicture(t, f.ns)
 	f.probe()
 	f.waitState("web", status.ModuleReady)

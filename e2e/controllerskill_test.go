@@ -245,7 +245,10 @@ func (l *life) follows(port int) error {
 			found[key] = likeness(o)
 		}
 	}
-	return errors.Join(l.onlyThese(l.children(port), "p"), l.theirs(fmt.Sprint(port)), l.same(fmt.Sprint(port), found), l.killer.Rests(300*time.Millisecond))
+	if err := errors.Join(l.onlyThese(l.children(port), "p"), l.theirs(fmt.Sprint(port)), l.killer.Rests(300*time.Millisecond)); err != nil {
+		return err
+	}
+	return l.same(fmt.Sprint(port), found)
 }
 
 // gone is nil when nothing is left but the child that is retained.
@@ -268,7 +271,10 @@ func (l *life) gone() error {
 	if twice, err := l.arrivals.check(kept, o.GetUID(), l.before[kept]); twice || err != nil {
 		l.t.Fatalf("the retained child was made anew: %v", err)
 	}
-	return errors.Join(l.theirs(""), l.same("gone", map[string]any{kept: likeness(o)}), l.killer.Rests(300*time.Millisecond))
+	if err := errors.Join(l.theirs(""), l.killer.Rests(300*time.Millisecond)); err != nil {
+		return err
+	}
+	return l.same("gone", map[string]any{kept: likeness(o)})
 }
 
 // onlyThese is nil when these children are there and no others, and the parent, if it has this name.
@@ -321,6 +327,7 @@ func likeness(o *unstructured.Unstructured) map[string]any {
 	}
 	delete(marks, reconcile.ParentUIDAnnotation)
 	delete(marks, effect.ChildSignature)
+	delete(marks, "deployment.kubernetes.io/revision") // of another controller, which may be late
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	delete(spec, "clusterIP")
 	delete(spec, "clusterIPs")

@@ -189,6 +189,7 @@ func TestOneWriter(t *testing.T) {
 		t.Errorf("status of the second: %+v, %v", st, err)
 	}
 	second.waitState("web", status.ModuleWaiting)
+	f.eventually("all has settled", f.quiet)
 	before := restingPicture(t, f.ns)
 	f.probe()
 	before.same(t, f.ns)

@@ -108,6 +108,8 @@ func testKilledInARepair(t *testing.T, after bool) {
 			}
 			return settled()
 		})
+		// A change that the objects do not show may be put right later than the others.
+		f.eventually("it rests for long", func() error { return r.Rests(2 * time.Second) })
 		digests = append(digests, f.records())
 	}
 	again()

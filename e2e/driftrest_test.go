@@ -49,6 +49,7 @@ func TestRestWithDriftWatches(t *testing.T) {
 			return nil
 		})
 		for tries := 1; ; tries++ {
+			began := time.Now()
 			renewed, before := f.asked()
 			_, stood := f.other().asked()
 			time.Sleep(long)
@@ -57,15 +58,15 @@ func TestRestWithDriftWatches(t *testing.T) {
 			if now += stands - stood; writes > 0 {
 				t.Errorf("%s: the process that stands by has written %v times", when, writes)
 			}
-			if now != before && tries < 3 { // a connection that is held up on a busy machine is opened anew
+			if now != before && tries < 10 { // a connection that is held up on a busy machine is opened anew
 				t.Logf("%s: %v requests within %s", when, now-before, long)
 				continue
 			}
 			if now != before {
 				t.Errorf("%s: %v requests within %s", when, now-before, long)
 			}
-			if n := renewals - renewed; n == 0 || n > long.Seconds()+1 {
-				t.Errorf("%s: %v renewals of the Lease within %s", when, n, long)
+			if n, took := renewals-renewed, time.Since(began); n == 0 || n > took.Seconds()+1 {
+				t.Errorf("%s: %v renewals of the Lease within %s", when, n, took)
 			}
 			return
 		}

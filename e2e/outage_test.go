@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -82,21 +81,10 @@ func TestAStartWithoutTheServer(t *testing.T) {
 	f.waitRevision(f.ns, "web", 1)
 }
 
-// lead has the process that leads now be the one that tests ask: on a slow machine an outage outlasts the Lease, and
-// then either may have it.
+// lead waits until a process leads: on a slow machine an outage outlasts the Lease, and then either may have it.
 func (f *fixture) lead() {
 	f.t.Helper()
-	f.eventually("a process leads", func() error {
-		for range 2 {
-			if st, err := f.status(); err == nil && st.Leader {
-				return nil
-			}
-			if f.standby != nil && f.standby.Alive() {
-				f.swap()
-			}
-		}
-		return errors.New("none does")
-	})
+	f.eventually("a process leads", f.follow)
 }
 
 // An API server that is away for longer than the Lease lasts, ten minutes for instance (STARLING_OUTAGE=10m), costs no

@@ -263,6 +263,7 @@ func TestReloadOfWholeModules(t *testing.T) {
 
 	// No step of these shows a tree from which only some modules are gone: that is a wish.
 	away := filepath.Join(t.TempDir(), "away")
+	f.eventually("all has settled", f.quiet)
 	before := restingPicture(t, f.ns)
 	for _, gone := range []struct {
 		says       string

@@ -65,10 +65,10 @@ hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", names
 	data := map[string][]byte{}
 	args := webhookArgs(t)
 	// The leaf is due after wait, the authority after twice that. The new authority is
-	// relied on 6 s later, and the old one goes 6 s after that. A machine that has not
-	// begun to ask by then gets more time.
+	// relied on 1.5 waits later, a hundredth of its life, and the old one goes as long after that. A machine that has not
+	// begun to ask by then gets more time, and so has its API server, which has to learn of the bundle.
 	for wait := 4 * time.Second; ; wait *= 3 {
-		const life = 10 * time.Minute
+		life := 150 * wait
 		due := time.Now().Add(wait)
 		ca := certify(t, life*2/3-2*wait, life, nil, nil)
 		leaf := certify(t, life*2/3-wait, life, []net.IP{net.IPv4(127, 0, 0, 1)}, ca)

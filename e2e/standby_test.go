@@ -68,6 +68,19 @@ func (f *fixture) swap() {
 	}
 }
 
+// follow has the process that leads be the one that tests ask. It is an error if none does.
+func (f *fixture) follow() error {
+	for range 2 {
+		if st, err := f.status(); err == nil && st.Leader {
+			return nil
+		}
+		if f.standby != nil && f.standby.Alive() && f.process.Alive() {
+			f.swap()
+		}
+	}
+	return errors.New("none leads")
+}
+
 // stop ends the instance: nobody takes over.
 func (f *fixture) stop() {
 	f.t.Helper()
@@ -235,7 +248,7 @@ type answer struct {
 
 // ask asks a process; the context of the test has ended.
 func ask(p *cluster.Starling) (a answer, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client := admin.NewClient(admin.ClientOptions{Socket: filepath.Join(p.StateDir, "admin", "starling.sock")})
 	if a.status, err = client.Status(ctx); err != nil {

@@ -60,6 +60,7 @@ hook(members, on = [startup()])
 		return err
 	})
 	f.probe()
+	f.eventually("all has settled", f.quiet)
 	before := restingPicture(t, f.ns)
 	const noted = "configmaps/starling-releases" // what is noted of a release may have another form
 	delete(before, noted)
@@ -67,6 +68,7 @@ hook(members, on = [startup()])
 		f.restart()
 		f.waitReady()
 		f.probe()
+		f.eventually("all has settled", f.quiet)
 		after := restingPicture(t, f.ns)
 		delete(after, noted)
 		if diff := cmp.Diff(before, after); diff != "" {
