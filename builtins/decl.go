@@ -143,6 +143,24 @@ type HookDecl struct {
 // until then.
 func (h *HookDecl) Cleans() bool { return h.Cleanup != nil || h.Controller != nil }
 
+// AsksCleanup says whether a cleanup of the author looks at a parent that is being deleted, as that changes.
+func (h *HookDecl) AsksCleanup() bool { return h.Controller != nil && h.Controller.Cleanup != nil }
+
+// Owned names the kinds of which the hook may have children, such as "apps/v1/Deployment", and those of objects in
+// which it may set fields, behind [FieldsBinding].
+func (h *HookDecl) Owned() (out []string) {
+	if h.Controller == nil {
+		return nil
+	}
+	for _, k := range h.Controller.Owns {
+		out = append(out, k.APIVersion+"/"+k.Kind)
+	}
+	for _, k := range h.Controller.Fields {
+		out = append(out, FieldsBinding+k.APIVersion+"/"+k.Kind)
+	}
+	return out
+}
+
 // Binding returns the binding of this name, or nil.
 func (h *HookDecl) Binding(name string) *Binding {
 	for i := range h.Bindings {

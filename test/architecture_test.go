@@ -3,6 +3,9 @@ package test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +71,57 @@ var never = map[string][]string{
 	"modules/graph":             {"k8s.io/", "os"},
 	"modules/chart":             {"k8s.io/client-go/dynamic", "net/http"},
 	"modules/release/owned":     {"k8s.io/client-go/", "net/http", "os"},
+}
+
+// TestViewsChangeNothing holds methods of ground and of View, by which the engine decides and people are shown, to what
+// they say: they set nothing of their receiver, and call none of the methods by which turns and the engine work.
+func TestViewsChangeNothing(t *testing.T) {
+	reads := map[string]bool{"ground": true, "View": true}
+	_, methods := declared(t, "runtime/engine")
+	for _, file := range glob(t, "runtime/engine/*.go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, read(t, file), parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			fn, is := decl.(*ast.FuncDecl)
+			if !is || fn.Recv == nil || len(fn.Recv.List[0].Names) == 0 {
+				continue
+			}
+			of, is := fn.Recv.List[0].Type.(*ast.StarExpr)
+			if !is || !reads[of.X.(*ast.Ident).Name] {
+				continue
+			}
+			receiver := fn.Recv.List[0].Names[0].Name
+			ofReceiver := func(x ast.Expr) (name string) {
+				if sel, is := x.(*ast.SelectorExpr); is {
+					if id, is := sel.X.(*ast.Ident); is && id.Name == receiver {
+						return sel.Sel.Name
+					}
+				}
+				return ""
+			}
+			ast.Inspect(fn.Body, func(x ast.Node) bool {
+				var set []ast.Expr
+				switch x := x.(type) {
+				case *ast.AssignStmt:
+					set = x.Lhs
+				case *ast.IncDecStmt:
+					set = []ast.Expr{x.X}
+				case *ast.CallExpr:
+					if name := ofReceiver(x.Fun); methods["turn."+name] || methods["Engine."+name] {
+						t.Errorf("%s: %s calls %s, which works", file, fn.Name.Name, name)
+					}
+				}
+				for _, x := range set {
+					if name := ofReceiver(x); name != "" {
+						t.Errorf("%s: %s sets %s", file, fn.Name.Name, name)
+					}
+				}
+				return true
+			})
+		}
+	}
 }
 
 type listed struct {

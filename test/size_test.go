@@ -149,17 +149,17 @@ var mostOf = []struct {
 	most    int
 	instead string
 }{
-	{`(?m)^func \(e \*Engine\)`, 114, "let a function decide on plain data, or put it into a machine; work on one module is a turn's"},
-	{`(?m)^func \(t \*turn\)`, 128, "let a function decide on plain data, or put it into a machine"},
-	{`\b[et]\.touch\(`, 17, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
+	{`(?m)^func \(e \*Engine\)`, 60, "let a function decide on plain data, or put it into a machine; work on one module is a turn's"},
+	{`(?m)^func \(t \*turn\)`, 101, "let a function decide on plain data, or put it into a machine"},
+	{`\b[et]\.touch\(`, 10, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
 	{`\bstandsBy\(\)`, 11, "a standby withholds what others ask for; let one place do so"},
-	{`Controller [!=]= nil`, 14, "ask what the hook does, not what it is"},
-	{`\blife [!=]= (leaving|up)\b`, 23, "ask the verdict"},
+	{`Controller [!=]= nil`, 8, "ask what the hook does, not what it is"},
+	{`\blife [!=]= (leaving|up)\b`, 18, "ask the verdict"},
 	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=|\.isGlobal\(\)`, 9, "let the global module be a module whose answers differ"},
 }
 
 // mostLines bounds the engine with its machines, without tests.
-const mostLines = 13015
+const mostLines = 12955
 
 func TestTheEngineOnlyShrinks(t *testing.T) {
 	var engine, all string
@@ -189,7 +189,7 @@ var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)
 
 // mostCode bounds the lines of all Go without tests, mostLong those of them with more than 120 columns. A change that
 // adds takes something away: these limits only fall, and follow what is there closely.
-const mostCode, mostLong = 168750, 1972
+const mostCode, mostLong = 168706, 1970
 
 func TestAllOnlyShrinks(t *testing.T) {
 	code, long := 0, 0

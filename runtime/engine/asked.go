@@ -12,7 +12,6 @@ import (
 // asked is an action that waits for its answer, of a module as it was then. A [RunHook] waits
 // on, until what the run leaves is kept.
 type asked struct {
-	module  *module
 	action  Action
 	version int // of its values
 
@@ -32,49 +31,43 @@ func (t *turn) op() uint64 {
 
 // ask appends an action of a module, and waits for its answer.
 func (t *turn) ask(m *module, a Action) {
-	m.asked[t.ops] = &asked{module: m, action: a, version: m.values.Version()}
+	m.asked[t.ops] = &asked{action: a, version: m.values.Version()}
 	t.askedBy[t.ops] = m
 	t.do(a)
 }
 
 // answered has the one that waits hear of the end of an action.
-func (e *Engine) answered(in answer) {
-	a, asks := e.take(in.op())
-	if !asks {
-		return
-	}
+func (e *Engine) answered(m *module, in answer) {
+	a := e.take(in.op())
 	switch in := in.(type) {
 	case Evaluated:
-		e.evaluated(a, in)
+		e.evaluated(m, a, in)
 	case SettingsChecked:
-		e.settingsChecked(a, in)
+		e.settingsChecked(m, a, in)
 	case CRDsApplied:
-		e.crdsApplied(a, in)
+		e.crdsApplied(m, a, in)
 	case Released:
-		e.released(a, in)
+		e.released(m, in)
 	case Repaired:
-		e.repaired(a, in)
+		e.repaired(m, a, in)
 	case Uninstalled:
-		e.uninstalled(a, in)
+		e.uninstalled(m, a, in)
 	case Saved:
-		e.saved(a, in)
+		e.saved(m, a, in)
 	case SetsRemoved:
-		e.setsRemoved(a, in)
+		e.setsRemoved(m, a, in)
 	case Unheld:
-		e.unheld(a, in)
+		e.unheld(m, a, in)
 	}
 }
 
-// take takes out an action that waits, if it still does.
-func (t *turn) take(op uint64) (a asked, waits bool) {
+// take takes out an action that waits.
+func (t *turn) take(op uint64) asked {
 	m := t.askedBy[op]
-	if m == nil {
-		return asked{}, false
-	}
-	a = *m.asked[op]
+	a := *m.asked[op]
 	delete(m.asked, op)
 	delete(t.askedBy, op)
-	return a, true
+	return a
 }
 
 // run returns a run that is under way, or nil.
@@ -126,9 +119,9 @@ func (a *asked) work() lane.Work[builtins.Event] {
 
 // outdated says that what a run was about is not there any more: its module has stopped
 // since, or its object is gone.
-func (a *asked) outdated() bool { return a.call().Run < a.module.incarnation || a.gone() }
+func (a *asked) outdated() bool { return a.call().Run < a.hook.module.incarnation || a.gone() }
 
 // gone says that there is no such hook as that of a run, or no such object of it.
 func (a *asked) gone() bool {
-	return a.module.byKey[a.hook.gen.ID] != a.hook || a.hook.subjects.At(a.subject.Key) != a.subject
+	return a.hook.module.byKey[a.hook.gen.ID] != a.hook || a.hook.subjects.At(a.subject.Key) != a.subject
 }

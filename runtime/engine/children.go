@@ -33,6 +33,17 @@ func (h *hook) past(s *subjects.Subject, now time.Time) (out hooks.Past) {
 	return out
 }
 
+// unsynced are the kinds of whose objects some may not be known. Nothing is deleted while a kind that is read has gone; a
+// deletion reads none.
+func (h *hook) unsynced(s *subjects.Subject) (out []reconcile.Kind) {
+	for _, w := range h.watches {
+		if (w.Decl.Read == "" || !s.Leaving()) && !h.isEach(w) && w.Unsure() {
+			out = append(out, reconcile.Kind{APIVersion: w.Decl.APIVersion, Kind: w.Decl.Kind})
+		}
+	}
+	return out
+}
+
 // childrenWritten takes in what has become of the writes of children. Apart says that nothing but children could not
 // be written: each of them has its own wait.
 func (t *turn) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
@@ -64,7 +75,7 @@ func (t *turn) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 		delete(h.repairs, s.Key)
 	}
 	if len(contests) > 0 {
-		t.do(Note{Level: builtins.LevelWarn, Module: r.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
+		t.do(Note{Level: builtins.LevelWarn, Module: r.hook.module.name, Hook: h.gen.ID, Event: driftContested, Message: s.Said(contestedBy(contests))})
 	}
 	return apart
 }
@@ -74,17 +85,17 @@ func (t *turn) childrenWritten(r *asked, fates []effect.Fate) (apart bool) {
 func (t *turn) childrenFailed(r *asked, err error) {
 	h, s := r.hook, r.subject
 	err = r.done.Seen.Err(err)
-	t.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: h.gen.ID, Err: err})
+	t.do(Uncommitted{Run: r.done.Run, Module: r.hook.module.name, Hook: h.gen.ID, Err: err})
 	h.ran.Failures++
 	next := roundUp(s.Outcome().Next(r.call().Past.Failures).Sub(t.now)).String()
-	t.do(Note{Level: builtins.LevelError, Module: r.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
+	t.do(Note{Level: builtins.LevelError, Module: r.hook.module.name, Hook: h.gen.ID, Err: err, Message: s.Said(err.Error()) + " (next try in " + next + ")"})
 	t.runSucceeded(r, err.Error())
 }
 
 // retryAll has all that has failed of a hook tried again once a pause has passed since then.
 func (t *turn) retryAll(h *hook, pause time.Duration) {
 	h.lane.RetryAllSoon(h.gen.ID, pause)
-	if h.gen.Controller == nil {
+	if h.gen.Controller == nil { // else there may be many, and none has children
 		return
 	}
 	for _, s := range h.subjects.All() {

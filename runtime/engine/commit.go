@@ -68,7 +68,7 @@ func (h *hook) keeps(in *RunDone) bool {
 // commit has the objects written that a run asks for, unless its values would be refused.
 // Then its layer and state are kept: see written.
 func (t *turn) commit(r *asked) {
-	s, m := r.subject, r.module
+	s, m := r.subject, r.hook.module
 	if len(r.done.Effects.Writes) == 0 {
 		t.written(r)
 		return
@@ -101,7 +101,7 @@ func (t *turn) commit(r *asked) {
 // proposed are the values of a module with those of its other runs whose objects are being written, or are: what is
 // refused beside them is refused before it writes anything, and writes nothing twice.
 func (t *turn) proposed(r *asked) *layers.Proposal {
-	m := r.module
+	m := r.hook.module
 	p := m.values.Propose()
 	for _, id := range slices.Sorted(maps.Keys(m.asked)) {
 		if other := m.asked[id]; other.hook != nil && other != r && other.done.Run != 0 && !other.outdated() {
@@ -170,7 +170,7 @@ func (t *turn) committed(in Committed) {
 // written goes on once the objects are written: what the run sets and remembers is kept,
 // when it differs, and what it says.
 func (t *turn) written(r *asked) {
-	s, m := r.subject, r.module
+	s, m := r.subject, r.hook.module
 	layer := r.nextLayer(m.layer(s))
 	if values.Equal(m.layer(s), layer) && r.nextMemory().Equal(s.Memory()) && len(r.done.Effects.Messages) == 0 {
 		t.runCommitted(r)
@@ -212,7 +212,7 @@ func sizeOfMessages(messages []effect.Message) int {
 // drop forgets a run whose subject is not there any more.
 func (t *turn) drop(r *asked) {
 	t.end(r)
-	h, m := r.hook, r.module
+	h, m := r.hook, r.hook.module
 	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !h.running() {
 		next.before = slices.DeleteFunc(next.before, func(other *hook) bool { return other == h })
 	}
@@ -247,7 +247,7 @@ func (t *turn) runCommitted(r *asked) {
 // runSucceeded makes the effects of a run count. Failing says which children cannot be written, or "".
 func (t *turn) runSucceeded(r *asked, failing string) {
 	t.end(r)
-	h, s, m := r.hook, r.subject, r.module
+	h, s, m := r.hook, r.subject, r.hook.module
 	effects, events := &r.done.Effects, r.call().Events
 	if r.request == 0 {
 		echo := h.echoes.Of(s.ID())
@@ -278,15 +278,15 @@ func (t *turn) runSucceeded(r *asked, failing string) {
 }
 
 // nextLook is when the subject of a run has the next one, though nothing changes; zero: it has none.
-func (t *turn) nextLook(r *asked) time.Time {
+func (g *ground) nextLook(r *asked) time.Time {
 	next, after := r.done.Due, r.done.Effects.Requeue
-	if again := t.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
+	if again := g.now.Add(after); after > 0 && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
 	if again := r.subject.Outcome().Next(r.call().Past.Failures); !again.IsZero() && (next.IsZero() || again.Before(next)) {
 		next = again
 	}
-	if r.module.life == leaving {
+	if r.hook.module.life == leaving {
 		next = time.Time{}
 	}
 	return next
@@ -294,7 +294,7 @@ func (t *turn) nextLook(r *asked) time.Time {
 
 // count makes what a run sets, remembers, publishes and sends count.
 func (t *turn) count(r *asked) {
-	h, s, m, effects := r.hook, r.subject, r.module, &r.done.Effects
+	h, s, m, effects := r.hook, r.subject, r.hook.module, &r.done.Effects
 	s.Remember(r.nextMemory())
 	if layer := r.nextLayer(m.layer(s)); !values.Equal(m.layer(s), layer) {
 		t.setLayer(m, s, layer, r.cause)
@@ -327,7 +327,7 @@ func (t *turn) cleaned(h *hook, s *subjects.Subject) {
 func (t *turn) commitFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
 	if r.done.Err == nil {
-		t.do(Uncommitted{Run: r.done.Run, Module: r.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Err: err})
+		t.do(Uncommitted{Run: r.done.Run, Module: r.hook.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Err: err})
 	} else { // known to have failed; it is tried again, though it may say that this is of no use
 		err = fmt.Errorf("%v; %w", r.done.Err, err)
 	}
@@ -339,7 +339,7 @@ func (r *asked) allowed() bool { return r.hook.gen.AllowFailure && !r.call().Cle
 
 // runFailed keeps the events for the next try and leaves everything else as it was.
 func (t *turn) runFailed(r *asked, err error) {
-	h, s, m := r.hook, r.subject, r.module
+	h, s, m := r.hook, r.subject, r.hook.module
 	if r.request != 0 {
 		t.end(r)
 		t.responded(r, err)

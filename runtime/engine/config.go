@@ -36,11 +36,7 @@ func (e *Engine) applyConfig() {
 
 // touchMoving marks the modules to look at: they wait until their config is kept, or wait no more.
 func (e *Engine) touchMoving() {
-	for _, m := range e.everyone() {
-		if e.config.Moves(m.name) {
-			e.touch(m)
-		}
-	}
+	e.touchAll(func(m *module) bool { return e.config.Moves(m.name) })
 }
 
 // countConfig makes it count once it is kept: else a process that takes over would go by another config than what was
@@ -66,14 +62,9 @@ func (e *Engine) countConfig() {
 		e.applySections()
 	}
 	for _, name := range out.Moved {
-		m := e.module(name)
-		if m == nil {
-			continue
-		}
-		if (m.policy(before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
+		if m := e.module(name); m != nil && (m.policy(before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
 			m.pass.Want(nil) // the objects of its release get their label, or are watched no more
 		}
-		e.touch(m)
 	}
 	if slices.Contains(out.Moved, globalName) && e.standings.Begun() {
 		e.queueStage(e.global, builtins.StageBeforeAll, true)
@@ -84,23 +75,23 @@ func (e *Engine) countConfig() {
 }
 
 // configSections are those of the config, that of the global values first.
-func (e *Engine) configSections() []userconfig.Section {
+func (v *View) configSections() []userconfig.Section {
 	var out []userconfig.Section
-	for _, m := range e.all() {
+	for _, m := range v.all() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m.isGlobal(), Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig, Asks: m.gen.SettingsDigest})
 	}
-	for _, m := range e.gone() {
+	for _, m := range v.gone() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
 	}
-	for _, key := range e.gen.ElsewhereKeys() {
+	for _, key := range v.gen.ElsewhereKeys() {
 		out = append(out, userconfig.Section{Key: key, Elsewhere: true})
 	}
 	return out
 }
 
 // settingsChecked takes in what a module says about its section.
-func (e *Engine) settingsChecked(a asked, in SettingsChecked) {
-	if e.config.Answer(a.module.name, a.action.(CheckSettings).Question, in.against()) {
+func (e *Engine) settingsChecked(m *module, a asked, in SettingsChecked) {
+	if e.config.Answer(m.name, a.action.(CheckSettings).Question, in.against()) {
 		e.applyConfig()
 	}
 }
@@ -162,8 +153,8 @@ func (e *Engine) reconcile(in Reconcile) {
 func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil) }
 
 // userConfig is what a hook of the module gets from config.get.
-func (t *turn) userConfig(m *module) map[string]any {
-	section := t.config.Accepted().Section(m.name)
+func (g *ground) userConfig(m *module) map[string]any {
+	section := g.config.Accepted().Section(m.name)
 	if m.isGlobal() {
 		return map[string]any{globalName: section}
 	}

@@ -23,7 +23,7 @@ func (t *turn) configured(r *asked) error {
 	if !slices.ContainsFunc(r.done.Effects.Writes, changes) {
 		return nil
 	}
-	m, config := r.module, t.config
+	m, config := r.hook.module, t.config
 	from, last := config.ValuesFrom(m.name), config.Accepted().Section(m.name)
 	switch {
 	case from != "":

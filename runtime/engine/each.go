@@ -27,9 +27,6 @@ func (h *hook) isEach(w *watches.Watch) bool { return w.Binding == h.gen.ForEach
 // cleans says whether something has to be done before an object goes.
 func (h *hook) cleans() bool { return h.gen.Cleans() }
 
-// asks says whether a cleanup of the author looks at an object that is being deleted, as it changes.
-func (h *hook) asks() bool { return h.gen.Controller != nil && h.gen.Controller.Cleanup != nil }
-
 // work names a subject in its lane.
 func work(s *subjects.Subject) lane.ID { return lane.ID{Group: s.Hook, Key: s.Key} }
 
@@ -154,7 +151,7 @@ func (t *turn) eachChanged(h *hook, w *watches.Watch, events []builtins.Event) {
 		}
 		uid := cmp.Or(object.UID(ev.Object), object.UID(ev.Result))
 		s := t.observeObject(h, Object{Namespace: ev.Namespace, Name: ev.Name, UID: uid, Deleting: ev.Deleting, Held: ev.Held, Lacks: ev.Lacks})
-		if s == nil || ev.Same || s.Leaving() && !h.asks() || !w.Decl.Triggers(ev.Type) {
+		if s == nil || ev.Same || s.Leaving() && !h.gen.AsksCleanup() || !w.Decl.Triggers(ev.Type) {
 			continue
 		}
 		t.add(h, s, lane.Unordered, ev)

@@ -70,7 +70,7 @@ func newGarden(t *testing.T, r *rand.Rand) *garden {
 	h := w.gen.Modules["web"].Hooks[0]
 	h.Parallel = 1 + r.IntN(4)
 	if r.IntN(2) == 0 {
-		h.Controller = &builtins.ControllerDecl{}
+		h.Controller, h.Cleanup = &builtins.ControllerDecl{}, nil
 	}
 	return &garden{t: t, r: r, w: w, now: w.now, on: true,
 		plants: map[string]*plant{}, made: map[string]int64{}, strays: map[string]bool{}, kept: map[string]map[string][]byte{}}

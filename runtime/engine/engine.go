@@ -76,18 +76,20 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Engine is the state machine. It is not safe for concurrent use. It alone knows several modules: how far they have
-// come, which go before others, whose values others read. All else is a [turn]'s.
+// Engine is the state machine. It is not safe for concurrent use. It alone changes several modules. Work on one is a
+// [turn]'s; facts and all that people are shown are a [View]'s.
 type Engine struct {
-	turn
+	View
 	last common // as it was when all modules were touched
+}
 
-	global  *module
-	layers  *layers.Layers
-	modules map[string]*module // in the tree or not
-
-	reviewedGlobal layers.Basis // the global values that reviews rest on
-
+// View is what the engine knows of all modules: how far they have come, which go before others, whose values others
+// read. Its methods change nothing.
+type View struct {
+	turn
+	global    *module
+	layers    *layers.Layers
+	modules   map[string]*module // in the tree or not
 	standings *standings.Standings
 }
 
@@ -100,13 +102,14 @@ var saveRetry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
 
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
-	e := &Engine{
+	e := &Engine{View: View{
 		turn: turn{
-			opts: o, agenda: agenda.New(), watches: map[string]*hook{}, askedBy: map[uint64]*module{}, wrote: causes.Writes{},
+			ground:  ground{opts: o, agenda: agenda.New()},
+			watches: map[string]*hook{}, askedBy: map[uint64]*module{}, wrote: causes.Writes{},
 		},
 		modules:   map[string]*module{},
 		standings: standings.New(),
-	}
+	}}
 	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
 		return o.Mark.around(what, func() string { return digestOf(parts()...) }, evaluate)
 	}})
@@ -134,13 +137,13 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		}
 	}
 	_, asks := in.(Requested) // it gets an answer, whatever has become of its module
-	m := e.about(in)
+	m, one := e.about(in)
 	take := e.route
 	if e.standsBy() {
 		take = e.standby
 	}
-	if m == nil || asks || !m.barred() {
-		e.guard(m, in, func() { take(in) })
+	if asks || !one || m != nil && !m.barred() {
+		e.guard(m, in, func() { take(m, in) })
 	}
 	if m != nil { // the others are touched where something of theirs has moved
 		e.touch(m)
@@ -164,8 +167,8 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 	return e.out
 }
 
-// route hands an input to the function that takes it in.
-func (e *Engine) route(in Input) {
+// route hands an input to the function that takes it in; m is the module that it is about, if that is one.
+func (e *Engine) route(m *module, in Input) {
 	switch in := in.(type) {
 	case Start:
 		e.start(in)
@@ -192,11 +195,11 @@ func (e *Engine) route(in Input) {
 	case Committed:
 		e.committed(in)
 	case Drift:
-		e.drifted(in)
+		e.drifted(m, in)
 	case Sent:
-		e.sent(in)
+		e.sent(m, in)
 	case answer:
-		e.answered(in)
+		e.answered(m, in)
 	}
 }
 
@@ -232,15 +235,22 @@ func (t *turn) touch(m *module) {
 	}
 }
 
+// touchAll has settle look at all modules of which this is true.
+func (e *Engine) touchAll(is func(*module) bool) {
+	for _, m := range e.everyone() {
+		if is(m) {
+			e.touch(m)
+		}
+	}
+}
+
 // settle looks at every touched module, in order, until nothing moves. Those that are not
 // in the tree come last, when the others have settled.
 func (e *Engine) settle(in Input) {
 	for {
 		if e.placed = e.global.store.Written(orderKey); e.common != e.last {
 			e.last = e.common
-			for _, m := range e.everyone() {
-				e.touch(m)
-			}
+			e.touchAll(func(*module) bool { return true })
 		}
 		name := e.agenda.Next()
 		more := false
@@ -264,40 +274,40 @@ func (e *Engine) settle(in Input) {
 
 // any returns the module of this name, or global, whether it is in the tree or not; nil when
 // there is none.
-func (e *Engine) any(name string) *module {
+func (v *View) any(name string) *module {
 	if name == globalName {
-		return e.global
+		return v.global
 	}
-	return e.modules[name]
+	return v.modules[name]
 }
 
 // module returns the module of this name, or global; nil when it is not in the tree.
-func (e *Engine) module(name string) *module {
-	if m := e.any(name); m != nil && !m.removed {
+func (v *View) module(name string) *module {
+	if m := v.any(name); m != nil && !m.removed {
 		return m
 	}
 	return nil
 }
 
 // everyone returns global and every module, those that are not in the tree last.
-func (e *Engine) everyone() []*module { return append([]*module{e.global}, e.known()...) }
+func (v *View) everyone() []*module { return append([]*module{v.global}, v.known()...) }
 
 // known returns the modules of the tree in order, and then the others.
-func (e *Engine) known() []*module { return e.named(slices.Concat(e.order(), e.agenda.Others())) }
+func (v *View) known() []*module { return v.named(slices.Concat(v.order(), v.agenda.Others())) }
 
 // all returns global and every module of the tree, in order.
-func (e *Engine) all() []*module { return e.named(e.agenda.Tree()) }
+func (v *View) all() []*module { return v.named(v.agenda.Tree()) }
 
 // order names every module of the tree, in order. Only after [Start].
-func (t *turn) order() []string { return t.agenda.Tree()[1:] }
+func (g *ground) order() []string { return g.agenda.Tree()[1:] }
 
 // gone returns the modules that are not in the tree, sorted.
-func (e *Engine) gone() []*module { return e.named(e.agenda.Others()) }
+func (v *View) gone() []*module { return v.named(v.agenda.Others()) }
 
-func (e *Engine) named(names []string) []*module {
+func (v *View) named(names []string) []*module {
 	out := make([]*module, len(names))
 	for i, name := range names {
-		out[i] = e.any(name)
+		out[i] = v.any(name)
 	}
 	return out
 }

@@ -35,8 +35,7 @@ func (e *Engine) evaluate(m *module) {
 	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: view, Secrets: m.values.Secrets()})
 }
 
-func (t *turn) evaluated(a asked, in Evaluated) {
-	m := a.module
+func (t *turn) evaluated(m *module, a asked, in Evaluated) {
 	ev := &m.eval
 	switch {
 	case in.Err != nil && in.Decision.Unready == "":

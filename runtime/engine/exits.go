@@ -23,22 +23,22 @@ func (e *Engine) noteOrder() {
 // unkept says that something has to be kept before any more of a module is done: its config, for a tree that has just
 // come must not meet the section of before, and its place, without which another process would take it away out of
 // order.
-func (e *Engine) unkept(m *module) bool {
-	return e.config.Moves(m.name) || !m.there() && !e.placed && !e.global.barred()
+func (v *View) unkept(m *module) bool {
+	return v.config.Moves(m.name) || !m.there() && !v.placed && !v.global.barred()
 }
 
 // there says whether something of the module is in the cluster that goes with it.
 func (m *module) there() bool { return m.pass.Installed() || m.sets.Any() || m.store.Has(upKey) }
 
 // goesFirst names a module that has to be gone before this one is taken away, or "".
-func (e *Engine) goesFirst(m *module) string {
-	return e.exits.GoesBefore(m.name, func(name string) bool {
-		other := e.modules[name]
+func (v *View) goesFirst(m *module) string {
+	return v.exits.GoesBefore(m.name, func(name string) bool {
+		other := v.modules[name]
 		if other == nil || !other.there() {
 			return false
 		}
-		v := verdicts.Decide(e.facts(other))
-		return v.Do == verdicts.Uninstall || other.removed && v.State != status.ModulePaused // now or later
+		will := verdicts.Decide(v.facts(other))
+		return will.Do == verdicts.Uninstall || other.removed && will.State != status.ModulePaused // now or later
 	})
 }
 

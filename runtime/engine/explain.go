@@ -14,45 +14,45 @@ import (
 // Explain returns what the values of a module, or of the global hooks for "global", are
 // made of; what is in it does not change, so that others may look at it. Errors: there is
 // no such module; nothing was started yet.
-func (e *Engine) Explain(module string) (values.ExplainInput, error) {
-	if e.gen == nil {
+func (v *View) Explain(module string) (values.ExplainInput, error) {
+	if v.gen == nil {
 		return values.ExplainInput{}, errors.New("it has no values: it stands by, another process holds the lease")
 	}
-	m := e.module(module)
+	m := v.module(module)
 	if m == nil {
-		return values.ExplainInput{}, e.noModule(module)
+		return values.ExplainInput{}, v.noModule(module)
 	}
 	files := m.from.Tree.Files
 	in := values.ExplainInput{
-		Section: e.sources(m), ChartKey: m.gen.Decl.ValuesKey, Notes: e.explainNotes(m),
+		Section: v.sources(m), ChartKey: m.gen.Decl.ValuesKey, Notes: v.explainNotes(m),
 		Read: func(name string) []byte {
 			data, _ := fs.ReadFile(files, name) // a file that is not there has no lines
 			return data
 		},
 	}
 	if !m.isGlobal() {
-		global := e.sources(e.global)
+		global := v.sources(v.global)
 		in.Global = &global
-		in.Switches = []values.SwitchSources{e.switchSources(m)}
+		in.Switches = []values.SwitchSources{v.switchSources(m)}
 		return in, nil
 	}
-	for _, other := range e.order() {
-		in.Switches = append(in.Switches, e.switchSources(e.modules[other]))
+	for _, other := range v.order() {
+		in.Switches = append(in.Switches, v.switchSources(v.modules[other]))
 	}
 	return in, nil
 }
 
-func (t *turn) noModule(name string) error {
-	names := slices.Clone(t.agenda.Tree())
+func (g *ground) noModule(name string) error {
+	names := slices.Clone(g.agenda.Tree())
 	slices.Sort(names)
 	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, names, "see: starling get modules"))
 }
 
 // sources is the section of a module with the layers of its hooks and their calls.
-func (t *turn) sources(m *module) values.SectionSources {
-	out := values.SectionSources{Section: m.values.Section(), ConfigName: t.configName()}
-	out.ConfigText = t.config.Text(out.Key)
-	if object := t.config.ValuesFrom(m.name); object != "" {
+func (g *ground) sources(m *module) values.SectionSources {
+	out := values.SectionSources{Section: m.values.Section(), ConfigName: g.configName()}
+	out.ConfigText = g.config.Text(out.Key)
+	if object := g.config.ValuesFrom(m.name); object != "" {
 		out.ConfigName, out.ConfigText, out.Object = object, "", true
 	}
 	return out
@@ -60,35 +60,35 @@ func (t *turn) sources(m *module) values.SectionSources {
 
 // ModuleSpec is what is in force of a module by its Module object, as its spec has it; nil: nothing.
 // Only read.
-func (e *Engine) ModuleSpec(module string) map[string]any { return e.config.Spec(module) }
+func (v *View) ModuleSpec(module string) map[string]any { return v.config.Spec(module) }
 
 // configName names the user's ConfigMap, with what became of it.
-func (t *turn) configName() string {
-	name := fmt.Sprintf("ConfigMap %s/%s", t.opts.Namespace, t.opts.Name)
-	if t.config.Known() && t.config.State() != ConfigPresent {
-		name += " (as it was; now " + string(t.config.State()) + ")"
+func (g *ground) configName() string {
+	name := fmt.Sprintf("ConfigMap %s/%s", g.opts.Namespace, g.opts.Name)
+	if g.config.Known() && g.config.State() != ConfigPresent {
+		name += " (as it was; now " + string(g.config.State()) + ")"
 	}
 	return name
 }
 
 // switchSources are those that switch a module on or off.
-func (e *Engine) switchSources(m *module) values.SwitchSources {
+func (v *View) switchSources(m *module) values.SwitchSources {
 	out := values.SwitchSources{
 		Key: values.EnabledKey(m.gen.Key), Default: m.gen.Decl.Enabled, Pos: m.gen.Decl.Pos,
-		Tree: e.gen.Values.Switch(m.name), Config: e.config.Accepted().Switch(m.name),
-		TreeFile: e.gen.Tree.ValuesFile, ConfigName: e.configName(),
+		Tree: v.gen.Values.Switch(m.name), Config: v.config.Accepted().Switch(m.name),
+		TreeFile: v.gen.Tree.ValuesFile, ConfigName: v.configName(),
 	}
-	if object := e.config.SwitchFrom(m.name); object != "" {
+	if object := v.config.SwitchFrom(m.name); object != "" {
 		out.ConfigName, out.Object = object, true
 	}
-	out.Hook, out.Op = e.layers.SwitchedBy(out.Key)
+	out.Hook, out.Op = v.layers.SwitchedBy(out.Key)
 	return out
 }
 
 // explainNotes are what else one should know of a module's values.
-func (t *turn) explainNotes(m *module) []string {
+func (g *ground) explainNotes(m *module) []string {
 	var out []string
-	if state, reason := t.moduleState(m); state == status.ModuleOff {
+	if state, reason := g.moduleState(m); state == status.ModuleOff {
 		note := "the module is off, its hooks do not run"
 		if reason != "" {
 			note += ": " + reason

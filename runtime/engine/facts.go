@@ -12,47 +12,47 @@ import (
 )
 
 // facts gathers what the module's verdict hangs on.
-func (e *Engine) facts(m *module) verdicts.Facts {
+func (v *View) facts(m *module) verdicts.Facts {
 	f := verdicts.Facts{
-		Gone: e.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.life != down, There: m.extent(),
-		Paused:  e.paused(m.name) && !m.pass.Uninstalling() && (m.removed || m.hasChart() || m.pass.Installed()),
-		Switch:  e.resolveSwitch(m),
+		Gone: v.goneness(m), Key: m.gen.Key, Broken: m.broken, Started: m.life != down, There: m.extent(),
+		Paused:  v.paused(m.name) && !m.pass.Uninstalling() && (m.removed || m.hasChart() || m.pass.Installed()),
+		Switch:  v.resolveSwitch(m),
 		Enabled: m.answer(),
 		// One that runs, was on or off before, or is asked goes by the config that is in force.
-		ConfigKnown: e.config.Known() && (m.life != down || m.verdict.Is != verdicts.Undecided || m.verdict.Asks ||
-			!e.config.Asking(m.name) && !e.config.Moves(m.name)),
-		Global: e.globals, LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: e.unlisted(m),
+		ConfigKnown: v.config.Known() && (m.life != down || m.verdict.Is != verdicts.Undecided || m.verdict.Asks ||
+			!v.config.Asking(m.name) && !v.config.Moves(m.name)),
+		Global: v.globals, LostUninstalls: m.gen.Decl.LostUninstalls, Unlisted: v.unlisted(m),
 		// A release of the module has another name or namespace than its tree says.
-		Renamed: slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(e.opts.Namespace) }),
+		Renamed: slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(v.opts.Namespace) }),
 	}
-	if e.config.State() == ConfigUnreadable && !e.config.Held() {
-		f.ConfigUnread = e.config.Reason()
+	if v.config.State() == ConfigUnreadable && !v.config.Held() {
+		f.ConfigUnread = v.config.Reason()
 	}
 	if m.removed {
-		f.NewBroken = e.brokenNew(m)
+		f.NewBroken = v.brokenNew(m)
 	} else {
-		f.Before = e.before(m)
+		f.Before = v.before(m)
 	}
-	if e.standsBy() && f.Before.Lost() == "" { // whose turn it is, the one that leads says
+	if v.standsBy() && f.Before.Lost() == "" { // whose turn it is, the one that leads says
 		f.Before = verdicts.Before{}
 	}
 	return f
 }
 
 // goneness says how far a module that is not in the tree is on its way out.
-func (e *Engine) goneness(m *module) verdicts.Gone {
+func (v *View) goneness(m *module) verdicts.Gone {
 	switch {
 	case !m.removed:
 		return verdicts.InTree
 	case m.life == leaving:
 		return verdicts.Leaving
-	case e.elsewhere(m):
+	case v.elsewhere(m):
 		return verdicts.Elsewhere
 	case m.hollow:
 		return verdicts.Hollow
-	case m.stays.After(e.now):
+	case m.stays.After(v.now):
 		return verdicts.Moment
-	case !e.atRest(m) || m.occupied():
+	case !v.atRest(m) || m.occupied():
 		return verdicts.Busy
 	}
 	return verdicts.Nothing
@@ -91,9 +91,9 @@ func (m *module) answer() verdicts.Answer {
 }
 
 // before finds the module that comes before another one: a requirement, or one that is ordered so.
-func (e *Engine) before(m *module) (out verdicts.Before) {
+func (v *View) before(m *module) (out verdicts.Before) {
 	for _, text := range m.gen.Decl.Requires {
-		switch need := e.requirement(builtins.Requirement(text)); {
+		switch need := v.requirement(builtins.Requirement(text)); {
 		case need.Lost() != "":
 			return need
 		case out.Is == verdicts.Free:
@@ -103,17 +103,17 @@ func (e *Engine) before(m *module) (out verdicts.Before) {
 	if out.Is != verdicts.Free {
 		return out
 	}
-	if name := e.gen.Graph.WaitsFor(m.name, func(name string) bool { return e.modules[name].settled() }); name != "" {
+	if name := v.gen.Graph.WaitsFor(m.name, func(name string) bool { return v.modules[name].settled() }); name != "" {
 		out = verdicts.Before{Module: name, Is: verdicts.Earlier}
 	}
 	return out
 }
 
 // requirement says what is missing of one requirement: of several names as little as of any of them.
-func (e *Engine) requirement(r builtins.Requirement) (out verdicts.Before) {
+func (v *View) requirement(r builtins.Requirement) (out verdicts.Before) {
 	out = verdicts.Before{Module: strings.TrimPrefix(string(r), "!"), Is: verdicts.RequiredOff}
 	for name := range r.Names() {
-		switch is := e.required(name, r.Off()); {
+		switch is := v.required(name, r.Off()); {
 		case is == verdicts.Free:
 			return verdicts.Before{}
 		case out.Is == verdicts.RequiredOff, is == verdicts.RequiredComes:
@@ -124,8 +124,8 @@ func (e *Engine) requirement(r builtins.Requirement) (out verdicts.Before) {
 }
 
 // required says what is missing of a module that must be on, or off.
-func (e *Engine) required(name string, off bool) verdicts.Need {
-	r := e.module(name)
+func (v *View) required(name string, off bool) verdicts.Need {
+	r := v.module(name)
 	switch {
 	case r == nil: // the graph has made broken who requires it
 	case off && r.verdict.Is == verdicts.IsOn:
@@ -135,7 +135,7 @@ func (e *Engine) required(name string, off bool) verdicts.Need {
 	case off && (r.verdict.Is != verdicts.IsOff || r.verdict.Do.Goes()):
 		return verdicts.RequiredGoes
 	case off:
-	case r.verdict.Do.Runs() && e.paused(name) && r.pass.Installed():
+	case r.verdict.Do.Runs() && v.paused(name) && r.pass.Installed():
 		// Its release is left as it is: there is nothing to wait for.
 	case r.isReady():
 	case r.settled():
@@ -162,8 +162,8 @@ func (m *module) settled() bool {
 	return m.verdict.Do == verdicts.RunHooks // it is paused
 }
 
-func (t *turn) paused(name string) bool {
-	return t.opts.PauseAll || slices.Contains(t.opts.Paused, name) || t.config.Paused(name)
+func (g *ground) paused(name string) bool {
+	return g.opts.PauseAll || slices.Contains(g.opts.Paused, name) || g.config.Paused(name)
 }
 
 // followGlobal notes what modules go by of global hooks for whose runs nobody waits: that they are broken, or nothing.
@@ -216,17 +216,17 @@ func (e *Engine) stand(m *module) {
 		return
 	}
 	if e.gen.Lists {
-		e.touch(e.global)
+		waiting = append(waiting, globalName)
 	}
 	for _, name := range slices.Concat(waiting, e.agenda.Others()) {
-		if other := e.modules[name]; other != nil && other != m {
+		if other := e.any(name); other != nil && other != m {
 			e.touch(other)
 		}
 	}
 }
 
 // standing is how far a module has come.
-func (t *turn) standing(m *module) (out standings.Standing) {
+func (g *ground) standing(m *module) (out standings.Standing) {
 	note := func(standing standings.Standing, is bool) {
 		if is {
 			out |= standing
@@ -240,6 +240,6 @@ func (t *turn) standing(m *module) (out standings.Standing) {
 	note(standings.There, m.there())
 	note(standings.Going, m.verdict.Do.Goes())
 	note(standings.AtWork, !m.removed && !m.barred() && !(settled && m.pass.Idle()))
-	note(standings.Coming, !m.removed && t.onItsWay(m))
+	note(standings.Coming, !m.removed && g.onItsWay(m))
 	return out
 }

@@ -23,27 +23,27 @@ type Failure struct {
 }
 
 // Failures are those of all hooks, modules, and of the user's config, in a fixed order.
-func (e *Engine) Failures() []Failure {
-	if e.gen == nil {
+func (v *View) Failures() []Failure {
+	if v.gen == nil {
 		return nil
 	}
 	var out []Failure
-	if e.global.broken != "" {
-		out = append(out, Failure{Module: globalName, Reason: e.global.broken})
+	if v.global.broken != "" {
+		out = append(out, Failure{Module: globalName, Reason: v.global.broken})
 	}
-	out = append(out, e.global.failures()...)
-	for _, m := range e.known() {
+	out = append(out, v.global.failures()...)
+	for _, m := range v.known() {
 		hooks := m.failures()
 		out = append(out, hooks...)
-		switch state, reason := e.moduleState(m); {
+		switch state, reason := v.moduleState(m); {
 		case state == status.ModuleFailed && slices.ContainsFunc(hooks, func(f Failure) bool { return strings.Contains(reason, f.Reason) }):
 			// A hook's failure is the module's, too: it was named.
 		case state == status.ModuleFailed, state == status.ModuleBroken, strings.HasPrefix(m.pass.Held(), valuesRefused):
 			out = append(out, Failure{Module: m.name, Reason: reason, Broken: state == status.ModuleBroken})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.config.Problems())) {
-		for _, p := range e.config.Problems()[name] {
+	for _, name := range slices.Sorted(maps.Keys(v.config.Problems())) {
+		for _, p := range v.config.Problems()[name] {
 			out = append(out, Failure{Module: cmp.Or(name, globalName), Reason: p.Text})
 		}
 	}

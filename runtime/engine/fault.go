@@ -34,22 +34,20 @@ func (e *Engine) guard(m *module, in Input, part func()) {
 	part()
 }
 
-// about is the module that an input is about; nil: it is about several, or about one that there is not.
-func (e *Engine) about(in Input) *module {
-	if e.gen == nil {
-		return nil
-	}
+// about is the module that an input is about, if it is about one; nil: that has gone, and so has what is said of it.
+func (v *View) about(in Input) (m *module, one bool) {
 	switch in := in.(type) {
 	case answer:
-		return e.askedBy[in.op()]
+		return v.askedBy[in.op()], true
 	case seen:
-		if h := e.watches[in.watch()]; h != nil {
-			return h.module
+		if h := v.watches[in.watch()]; h != nil {
+			m = h.module
 		}
+		return m, true
 	case aimed:
-		return e.moduleOf(in.at())
+		return v.moduleOf(in.at()), true
 	}
-	return nil
+	return nil, false
 }
 
 // barred says that a panic has barred the module.
@@ -85,7 +83,7 @@ func (e *Engine) fault(m *module, why string, begun int) {
 	}
 	var asks []uint64
 	for _, op := range slices.Sorted(maps.Keys(m.asked)) {
-		if r, _ := e.take(op); r.hook != nil {
+		if r := e.take(op); r.hook != nil {
 			e.wrote.End(r.done.Effects.Writes, r.cause)
 			asks = append(asks, r.request)
 		}

@@ -16,31 +16,16 @@ import (
 )
 
 // finalizerOf is the finalizer of a hook's cleanup; the name is "" without one.
-func (t *turn) finalizerOf(h *hook) finalizers.Finalizer {
+func (g *ground) finalizerOf(h *hook) finalizers.Finalizer {
 	if !h.cleans() {
 		return finalizers.Finalizer{}
 	}
 	w := h.eachWatch().Decl
 	return finalizers.Finalizer{
 		Hook: h.gen.ID, APIVersion: w.APIVersion, Kind: w.Kind,
-		Name: finalizers.Name(t.opts.Namespace, t.opts.Name, h.module.name, h.gen.ID),
-		Owns: finalizers.JoinKinds(ownedKinds(h.gen)),
+		Name: finalizers.Name(g.opts.Namespace, g.opts.Name, h.module.name, h.gen.ID),
+		Owns: finalizers.JoinKinds(h.gen.Owned()),
 	}
-}
-
-// ownedKinds are the kinds of which a hook has children, as [finalizers.JoinKinds] takes them.
-func ownedKinds(g *generation.Hook) []string {
-	if g.Controller == nil {
-		return nil
-	}
-	var out []string
-	for _, k := range g.Controller.Owns {
-		out = append(out, k.APIVersion+"/"+k.Kind)
-	}
-	for _, k := range g.Controller.Fields {
-		out = append(out, builtins.FieldsBinding+k.APIVersion+"/"+k.Kind)
-	}
-	return out
 }
 
 // former are watches of children of kinds that a controller owned before: nobody wants them any more, and
@@ -113,7 +98,7 @@ func (t *turn) stepFinalizers(m *module) {
 		if sweep.Reason == finalizers.Unwatched {
 			h := m.byKey[sweep.Hook]
 			a.Watch = h.eachWatch().ID
-			a.Cleans = h.gen.Controller != nil // by the object alone, whatever its row was
+			a.Cleans = h.gen.Cleanup == nil // a controller does, by the object alone, whatever its row was
 			for _, w := range h.watches {
 				if a.Cleans && !h.isEach(w) && w.Decl.Read == "" {
 					a.Children = append(a.Children, w.ID)
@@ -150,15 +135,15 @@ func (t *turn) startFormer(m *module) {
 }
 
 // unholds says for what reason a finalizer may be taken off objects.
-func (t *turn) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
+func (g *ground) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h, useless := m.byKey[f.Hook], m.broken == ""
 	if h != nil {
-		own := t.finalizerOf(h)
+		own := g.finalizerOf(h)
 		own.Owns = f.Owns // whatever kinds the hook has owned
 		useless = own != f
 	}
 	switch {
-	case m.mayHold(f.Hook), t.globals.Stays != "" && (h == nil || !h.cleans()):
+	case m.mayHold(f.Hook), g.globals.Stays != "" && (h == nil || !h.cleans()):
 	case useless, m.verdict.Do == verdicts.Forget && m.life == down, m.verdict.Do == verdicts.GiveBack:
 		return finalizers.Useless
 	case h != nil && m.life != down && h.watches.Complete() && h.eachWatch().Served():
@@ -167,8 +152,8 @@ func (t *turn) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	return finalizers.None
 }
 
-func (t *turn) unheld(asked asked, in Unheld) {
-	m, a := asked.module, asked.action.(Unhold)
+func (t *turn) unheld(m *module, asked asked, in Unheld) {
+	a := asked.action.(Unhold)
 	sweep := finalizers.Sweep{Finalizer: finalizers.Finalizer{Hook: a.Hook, Name: a.Finalizer, APIVersion: a.APIVersion, Kind: a.Kind}, Reason: finalizers.Useless}
 	if a.Watch != "" {
 		sweep.Reason = finalizers.Unwatched
@@ -206,7 +191,7 @@ func (t *turn) held(r *asked) []effect.Write {
 	case r.call().Cleanup:
 		write.Kind = effect.WriteRemoveFinalizer
 		return append(slices.Clip(writes), write)
-	case r.hook.gen.Controller != nil && !r.hook.asks() && !r.done.Children:
+	case r.hook.gen.Cleanup == nil && !r.hook.gen.AsksCleanup() && !r.done.Children:
 	case r.subject.Hold():
 		return append([]effect.Write{write}, writes...)
 	}

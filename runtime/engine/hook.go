@@ -184,8 +184,8 @@ func (m *module) ready(id lane.ID, now time.Time) bool {
 	if !h.awake() || h.barred != "" || !h.watches.Complete() || !m.remembersFinalizer(h) || m.store.Has(upKey) && !m.store.Stands(upKey) {
 		return false
 	}
-	if asked {
-		return m.life != leaving
+	if asked { // else it was refused
+		return true
 	}
 	if !h.allowedAt(now).IsZero() {
 		return false
@@ -269,7 +269,7 @@ func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
 		a.ObjectNamespace, a.ObjectName = s.Name()
 	}
 	if h.gen.Controller != nil {
-		a.Failed, a.Past = s.Why(), h.past(s, t.now)
+		a.Failed, a.Past, a.Unsynced = s.Why(), h.past(s, t.now), h.unsynced(s)
 	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {
@@ -286,22 +286,18 @@ func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.
-func (t *turn) runOf(h *hook, s *subjects.Subject) RunHook {
+func (g *ground) runOf(h *hook, s *subjects.Subject) RunHook {
 	m := h.module
 	a := RunHook{
-		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(t.opts.Namespace),
+		Hook: h.gen, Module: m.gen, Generation: m.from, Namespace: m.namespace(g.opts.Namespace),
 		Watches: h.watchIDs(), Synced: map[string]bool{},
-		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: t.userConfig(m), Secrets: m.values.Secrets(), Switches: t.gen.Switches,
+		Values: m.values.For(s.ID(), h.keptOf(m.layer(s))), Config: g.userConfig(m), Secrets: m.values.Secrets(), Switches: g.gen.Switches,
 	}
 	a.Memory = s.Memory()
 	for _, w := range h.watches {
 		a.Synced[w.Binding] = w.Served()
 		if w.Decl.Read != "" && w.Unsure() {
 			a.Unserved = append(a.Unserved, w.Binding)
-		}
-		// Nothing is deleted while a kind that is read has gone; a deletion reads none.
-		if h.gen.Controller != nil && (w.Decl.Read == "" || !s.Leaving()) && !h.isEach(w) && w.Unsure() {
-			a.Unsynced = append(a.Unsynced, reconcile.Kind{APIVersion: w.Decl.APIVersion, Kind: w.Decl.Kind})
 		}
 	}
 	return a

@@ -35,7 +35,7 @@ type Start struct {
 	// Standby says that another process holds the Lease: see standby.go. Such an engine
 	// never leads; the one that does begins with another Start.
 	Standby bool
-	// Numbers is the highest that [Engine.Numbers] of earlier engines of the process has said: other ones come.
+	// Numbers is the highest that [View.Numbers] of earlier engines of the process has said: other ones come.
 	Numbers uint64
 	// Stays is Until of [Stays], from the beginning.
 	Stays string
@@ -86,7 +86,7 @@ type ConfigObject = userconfig.Object
 type Reconcile struct{ Module string }
 
 // RunNow has the hooks of a module run, as if all that triggers them had come, and looks at its
-// release; with Hook that one runs alone. [Engine.Runnable] says beforehand which will.
+// release; with Hook that one runs alone. [View.Runnable] says beforehand which will.
 type RunNow struct{ Module, Hook string }
 
 // ConfigState says what is known of the user's ConfigMap.

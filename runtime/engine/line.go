@@ -29,17 +29,17 @@ type Waiting struct {
 
 // Lines returns the lanes of all modules, sorted by module, global hooks first, and by name;
 // nothing before [Start].
-func (e *Engine) Lines() []Line {
-	if e.gen == nil {
+func (v *View) Lines() []Line {
+	if v.gen == nil {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(e.known()), func(a, b *module) int { return cmp.Compare(a.name, b.name) })
+	sorted := slices.SortedFunc(slices.Values(v.known()), func(a, b *module) int { return cmp.Compare(a.name, b.name) })
 	var out []Line
-	for _, m := range append([]*module{e.global}, sorted...) {
+	for _, m := range append([]*module{v.global}, sorted...) {
 		for name, l := range m.lanes() {
 			line := Line{Module: m.name, Queue: name, Taken: l.Taken()}
 			for _, w := range l.Line() {
-				why, next := e.whyItWaits(m, w, line.Taken)
+				why, next := v.whyItWaits(m, w, line.Taken)
 				line.Waiting = append(line.Waiting, Waiting{w, why, next})
 			}
 			out = append(out, line)
@@ -49,7 +49,7 @@ func (e *Engine) Lines() []Line {
 }
 
 // whyItWaits says what work waits for, in the order of [module.ready].
-func (t *turn) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
+func (g *ground) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why string, next time.Time) {
 	h := m.byKey[w.ID.Group]
 	if h == nil {
 		return "its hook is gone", time.Time{}
@@ -65,17 +65,17 @@ func (t *turn) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why strin
 		return "the hook " + h.watches.Waits(), time.Time{}
 	case !h.watches.Complete():
 		return "the first list of its watches is not complete", time.Time{}
-	case w.NotBefore.After(t.now) && w.Failures > 0:
+	case w.NotBefore.After(g.now) && w.Failures > 0:
 		return "it has failed, and is tried again", w.NotBefore
-	case w.NotBefore.After(t.now):
+	case w.NotBefore.After(g.now):
 		return "the hook wakes itself, and is slowed down", w.NotBefore
-	case w.ID.Ask == 0 && h.allowedAt(t.now).After(t.now):
-		return "min_interval= of the hook", h.allowedAt(t.now)
+	case w.ID.Ask == 0 && h.allowedAt(g.now).After(g.now):
+		return "min_interval= of the hook", h.allowedAt(g.now)
 	case m.life == leaving && !h.leaves():
 		return "the module goes", time.Time{}
 	case len(taken) > 0:
 		return "the run of " + strings.TrimPrefix(taken[0].Group, m.name+"/") + " has not ended", time.Time{}
-	case !m.ready(w.ID, t.now):
+	case !m.ready(w.ID, g.now):
 		return "startup hooks with a lower order= go first, or what the module keeps is being written", time.Time{}
 	}
 	return "others go first", time.Time{}

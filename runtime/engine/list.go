@@ -15,13 +15,13 @@ import (
 // listed are the modules that are on, in their order: those before a module, or all for "". A module that
 // waits, or with which something is wrong, is among them while its release is there. Known is false while
 // one of them is not decided.
-func (e *Engine) listed(before string) (names []any, known bool) {
+func (v *View) listed(before string) (names []any, known bool) {
 	names = []any{}
-	for _, name := range e.order() {
+	for _, name := range v.order() {
 		if name == before {
 			break
 		}
-		switch m := e.modules[name]; {
+		switch m := v.modules[name]; {
 		case m.verdict.Is == verdicts.Undecided:
 			return nil, false
 		case m.verdict.Is == verdicts.IsOn, m.verdict.Is == verdicts.Stays && m.pass.Installed():
@@ -44,16 +44,14 @@ func (e *Engine) listModules(global *module) {
 			e.valuesMoved(global.values.Show(), nil)
 		}
 	}
-	for _, name := range e.order() { // enabled() and readiness() may wait for those before it
-		if m := e.modules[name]; m.asks() && m.verdict.Asks && !m.eval.Done && !m.eval.Running {
-			e.touch(m)
-		}
-	}
+	e.touchAll(func(m *module) bool { // enabled() and readiness() may wait for those before it
+		return !m.removed && m.asks() && m.verdict.Asks && !m.eval.Done && !m.eval.Running
+	})
 }
 
 // readsList says whether the module may read which modules are on.
-func (t *turn) readsList(m *module) bool {
-	if _, set := t.config.Accepted().Global[values.EnabledModules]; set || !t.gen.Lists {
+func (g *ground) readsList(m *module) bool {
+	if _, set := g.config.Accepted().Global[values.EnabledModules]; set || !g.gen.Lists {
 		return false
 	}
 	keys, all := m.gen.Reads.Keys()
@@ -62,18 +60,18 @@ func (t *turn) readsList(m *module) bool {
 
 // unlisted says whether the module reads which modules are on, while that is not known: a chart that was
 // rendered without it could take objects away.
-func (e *Engine) unlisted(m *module) bool {
-	return e.gen.Lists && len(e.global.values.Layer(values.LayerEnabled)) == 0 && e.readsList(m)
+func (v *View) unlisted(m *module) bool {
+	return v.gen.Lists && len(v.global.values.Layer(values.LayerEnabled)) == 0 && v.readsList(m)
 }
 
 // viewOfEnabled are the values that enabled() sees. Which modules are on hangs on its answer: it sees those
 // before it in the order, once they are decided.
-func (e *Engine) viewOfEnabled(m *module) (view map[string]any, known bool) {
+func (v *View) viewOfEnabled(m *module) (view map[string]any, known bool) {
 	view = m.values.View()
-	if !e.readsList(m) {
+	if !v.readsList(m) {
 		return view, true
 	}
-	names, known := e.listed(m.name)
+	names, known := v.listed(m.name)
 	global := map[string]any{}
 	if all, isMap := view[values.GlobalKey].(map[string]any); isMap {
 		maps.Copy(global, all)

@@ -45,18 +45,18 @@ type LaneLoad struct {
 
 // AtRest says that no module has anything to do: each one is released, off, or waits for something
 // outside. Before [Start] none has, and none of a standby.
-func (e *Engine) AtRest() bool { return !e.leads() || e.standings.AtRest() }
+func (v *View) AtRest() bool { return !v.leads() || v.standings.AtRest() }
 
 // Load returns the state of all modules and what waits in their lanes; nothing
 // before [Start].
-func (e *Engine) Load() Load {
+func (v *View) Load() Load {
 	var out Load
-	if e.gen == nil {
+	if v.gen == nil {
 		return out
 	}
-	out.ConfigHeld = e.configStatus().State == status.ConfigHeld
+	out.ConfigHeld = v.configStatus().State == status.ConfigHeld
 	out.Refused = map[string]int{}
-	for name, problems := range e.config.Problems() {
+	for name, problems := range v.config.Problems() {
 		for _, p := range problems {
 			if p.Outcome != values.Unused {
 				out.Refused[cmp.Or(name, globalName)]++
@@ -73,11 +73,11 @@ func (e *Engine) Load() Load {
 			}
 		}
 	}
-	lanes(e.global)
-	for _, m := range e.known() {
-		if lanes(m); e.visible(m) {
-			state, _ := e.moduleState(m)
-			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.contests(e.now)})
+	lanes(v.global)
+	for _, m := range v.known() {
+		if lanes(m); v.visible(m) {
+			state, _ := v.moduleState(m)
+			out.Modules = append(out.Modules, ModuleLoad{Name: m.name, State: state, Drifted: len(m.repairs.Objects()), Contested: m.contests(v.now)})
 		}
 	}
 	return out

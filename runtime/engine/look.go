@@ -16,9 +16,6 @@ const minLook = 100 * time.Millisecond
 
 // rowsMoved has those look again that have looked at rows which have changed.
 func (t *turn) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
-	if h.module.life == leaving { // stages alone have it run
-		return
-	}
 	events = t.wrote.Caused(w.Decl.APIVersion, w.Decl.Kind, events)
 	if len(events) <= maxEachEvents {
 		for _, ev := range events {
@@ -60,20 +57,15 @@ func (t *turn) moved(h *hook, watch string, places []string, events ...builtins.
 
 // valuesRead has those look again that have looked at the values of a module.
 func (t *turn) valuesRead(m *module, causes []*effect.Cause) {
-	if m.life != up {
-		return
+	if len(causes) == 0 {
+		causes = []*effect.Cause{nil}
 	}
-	events := []builtins.Event{valuesEvent(nil)}
-	for i, cause := range causes {
-		if i == 0 {
-			events = nil
-		}
+	var events []builtins.Event
+	for _, cause := range causes {
 		events = append(events, valuesEvent(cause))
 	}
 	for _, h := range m.hooks {
-		if h.gen.Controller != nil {
-			t.moved(h, "", nil, events...)
-		}
+		t.moved(h, "", nil, events...)
 	}
 }
 

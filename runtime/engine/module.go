@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -143,7 +144,9 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 	if err := e.readKept(m); err != nil {
 		e.note(builtins.LevelWarn, m, "", err.Error())
 	}
-	e.initValues(m)
+	static, why := e.staticValues(g)
+	m.renewValues(static)
+	m.broken = cmp.Or(m.broken, why)
 	m.own = m.broken
 	return m
 }
@@ -230,8 +233,7 @@ func (t *turn) applyCRDs(m *module) {
 	t.ask(m, ApplyCRDs{Op: t.op(), Module: m.gen})
 }
 
-func (e *Engine) crdsApplied(a asked, in CRDsApplied) {
-	m := a.module
+func (e *Engine) crdsApplied(m *module, a asked, in CRDsApplied) {
 	m.crds.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
 	if in.Err == nil {
 		e.kindsCame()
@@ -310,12 +312,12 @@ func (e *Engine) show(m *module) {
 }
 
 // problems are what is wrong with the module beside its state.
-func (t *turn) problems(m *module) []string {
+func (g *ground) problems(m *module) []string {
 	var out []string
-	for _, p := range t.config.Problems()[m.name] {
+	for _, p := range g.config.Problems()[m.name] {
 		out = append(out, p.Text)
 	}
-	if why := t.gen.Held[m.name]; why != "" {
+	if why := g.gen.Held[m.name]; why != "" {
 		out = append(out, "it stays as it was before the last change of the module tree: "+why)
 	}
 	if m.gen.Tree != nil && !m.removed && !m.hasChart() && m.pass.Installed() {

@@ -11,12 +11,12 @@ import (
 type ObjectCheck func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string
 
 // CheckObject returns the check of a module's object; nil: there is no such module.
-func (e *Engine) CheckObject(module string) ObjectCheck {
-	m := e.modules[module]
+func (v *View) CheckObject(module string) ObjectCheck {
+	m := v.modules[module]
 	if m == nil || m.removed {
 		return nil
 	}
-	last, secrets := e.config.Accepted().Section(module), m.values.Secrets()
+	last, secrets := v.config.Accepted().Section(module), m.values.Secrets()
 	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
 	gen := m.gen
 	return func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string {

@@ -103,13 +103,13 @@ func (t *turn) send(r *asked) {
 	var messages []Message
 	for _, m := range r.messages() {
 		said := Message{Message: m.Message, At: m.At}
-		if bytes.Equal(r.module.store.Data()[m.name], m.data) {
+		if bytes.Equal(r.hook.module.store.Data()[m.name], m.data) {
 			said.Name, said.Sum = m.name, sumOf(m.data)
 		}
 		messages = append(messages, said)
 	}
 	if len(messages) > 0 {
-		t.do(Send{Module: r.module.name, Hook: r.hook.gen.ID, Messages: messages})
+		t.do(Send{Module: r.hook.module.name, Hook: r.hook.gen.ID, Messages: messages})
 	}
 }
 
@@ -136,11 +136,7 @@ func decodeMessage(data []byte) (k keptMessage, err error) {
 }
 
 // sent has messages kept no more that wait no more, unless a later one has taken the place.
-func (e *Engine) sent(in Sent) {
-	m := e.any(in.Module)
-	if m == nil {
-		return
-	}
+func (*turn) sent(m *module, in Sent) {
 	for name, sum := range in.Sums {
 		if m.store.Has(name) && sumOf(m.store.Data()[name]) == sum {
 			m.store.Put(name, nil)

@@ -14,13 +14,13 @@ import (
 
 // Parents returns what the controllers of a module have decided about the parent of a key when they looked
 // last. Errors: there is no such module, it has no controller, or none of them has such a parent.
-func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
-	if !e.leads() {
+func (v *View) Parents(module, key string) ([]status.Parent, error) {
+	if !v.leads() {
 		return nil, errors.New("no controller works: it stands by, another process holds the lease")
 	}
-	m := e.module(module)
+	m := v.module(module)
 	if m == nil {
-		return nil, e.noModule(module)
+		return nil, v.noModule(module)
 	}
 	var out []status.Parent
 	var controllers, keys []string
@@ -38,7 +38,7 @@ func (e *Engine) Parents(module, key string) ([]status.Parent, error) {
 		}
 		p := status.Parent{Controller: h.gen.ID, Key: key, Failure: s.Why(), Waits: s.Outcome().Waits, Actions: []status.Action{}}
 		p.Looked = h.lookedAt(key)
-		if at := e.agenda.At(work(s)); !at.IsZero() {
+		if at := v.agenda.At(work(s)); !at.IsZero() {
 			p.Next = &at
 		}
 		for _, a := range s.Outcome().Actions {
@@ -73,8 +73,8 @@ func (h *hook) lookedAt(key string) (out []string) {
 
 // Actions returns what a controller has decided about a parent when it looked last; false: there is no such
 // parent.
-func (e *Engine) Actions(hook, key string) ([]reconcile.Action, bool) {
-	if m := e.moduleOf(hook); m != nil && m.byKey[hook] != nil {
+func (v *View) Actions(hook, key string) ([]reconcile.Action, bool) {
+	if m := v.moduleOf(hook); m != nil && m.byKey[hook] != nil {
 		if s := m.byKey[hook].subjects.At(key); s != nil {
 			return s.Outcome().Actions, true
 		}

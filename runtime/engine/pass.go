@@ -24,8 +24,9 @@ func (m *module) asking() bool {
 
 // passFacts are what the next step of the module's release hangs on.
 func (m *module) passFacts() releases.Module {
+	leaves := m.life == leaving
 	return releases.Module{
-		Ends: m.life == leaving || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: m.life == leaving, Sets: m.sets.Any(),
+		Ends: leaves || m.verdict.Do == verdicts.Uninstall && m.there(), Leaving: leaves, Sets: m.sets.Any(),
 		GivesBack: m.verdict.Do == verdicts.GiveBack,
 		Open:      m.life != down && m.verdict.Do == verdicts.Install && m.gate() == "" && !m.asking() && !m.wantsCRDs(),
 		Release:   m.verdict.Do == verdicts.Install, Asking: m.asking(),
@@ -126,18 +127,17 @@ func (t *turn) helm(m *module, step releases.Step) {
 	}
 }
 
-func (e *Engine) released(a asked, in Released) {
+func (e *Engine) released(m *module, in Released) {
 	if in.Err == nil {
-		a.module.findings[unknown] = in.Unknown
+		m.findings[unknown] = in.Unknown
 		if in.Changed {
 			e.kindsCame()
 		}
 	}
-	a.module.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: in.Op < a.module.incarnation}, e.now, e.opts.Jitter())
+	m.pass.Released(releases.Helm{Err: in.Err, Changed: in.Changed, Revision: in.Revision, Stopped: in.Op < m.incarnation}, e.now, e.opts.Jitter())
 }
 
-func (e *Engine) uninstalled(a asked, in Uninstalled) {
-	m := a.module
+func (e *Engine) uninstalled(m *module, a asked, in Uninstalled) {
 	m.pass.Uninstalled(a.action.(Uninstall).Ref, in.Err, e.now, e.opts.Jitter())
 	if in.Err != nil {
 		return

@@ -167,9 +167,9 @@ func (e *Engine) drafts(before *generation.Whole) map[string]draft {
 var noGlobal = &generation.Module{Name: globalName, Key: globalName, Global: true}
 
 // brokenness says of all modules why they cannot be used; "" for those that can.
-func (e *Engine) brokenness() map[string]string {
-	out := map[string]string{globalName: e.global.broken}
-	for name, m := range e.modules {
+func (v *View) brokenness() map[string]string {
+	out := map[string]string{globalName: v.global.broken}
+	for name, m := range v.modules {
 		out[name] = m.broken
 	}
 	return out

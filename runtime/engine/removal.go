@@ -104,7 +104,7 @@ func (e *Engine) lookAtFolders() {
 }
 
 // Stays says whether the tree takes nothing away for now.
-func (e *Engine) Stays() bool { return e.globals.Stays != "" }
+func (v *View) Stays() bool { return v.globals.Stays != "" }
 
 // stay notes until when the tree takes nothing away. Then modules that it lacks go as if they had left it now, and so
 // do children of kinds that it lacks.
@@ -125,39 +125,39 @@ func (e *Engine) stay(until string) {
 
 // elsewhere says whether another instance may have the module: it is in the tree, and the selector of this
 // instance leaves it out.
-func (t *turn) elsewhere(m *module) bool { return m.removed && t.gen.Elsewhere[m.name] }
+func (g *ground) elsewhere(m *module) bool { return m.removed && g.gen.Elsewhere[m.name] }
 
 // atRest says that all modules of the tree have settled; one that waits for the end of a module that has left
 // counts, too. A tree that cannot be read as a whole has none.
-func (e *Engine) atRest(left *module) bool {
-	for _, name := range e.order() {
-		if m := e.modules[name]; !m.settled() && !e.awaits(m, left, map[*module]bool{}) {
+func (v *View) atRest(left *module) bool {
+	for _, name := range v.order() {
+		if m := v.modules[name]; !m.settled() && !v.awaits(m, left, map[*module]bool{}) {
 			return false
 		}
 	}
-	return len(e.order()) > 0
+	return len(v.order()) > 0
 }
 
 // awaits says whether a module waits, itself or by way of others, until another one has gone. Seen are those on the way.
-func (e *Engine) awaits(m, end *module, seen map[*module]bool) bool {
+func (v *View) awaits(m, end *module, seen map[*module]bool) bool {
 	if m == end || m == nil || seen[m] || m.verdict.State != status.ModuleBlocked && m.verdict.Do != verdicts.Wait {
 		return m == end
 	}
 	seen[m] = true
 	names := []string{m.verdict.For}
 	if m.verdict.For == "" {
-		names = strings.Split(e.before(m).Module, "|")
+		names = strings.Split(v.before(m).Module, "|")
 	}
-	return slices.ContainsFunc(names, func(name string) bool { return e.awaits(e.modules[name], end, seen) })
+	return slices.ContainsFunc(names, func(name string) bool { return v.awaits(v.modules[name], end, seen) })
 }
 
 // brokenNew names a module of the tree that is broken, of which nothing is or was there, and that may
 // be another name of one that has left; "" without any. For one that has left before this process
 // began, nobody knows which modules are new.
-func (e *Engine) brokenNew(left *module) string {
-	for _, name := range e.order() {
-		isNew := left.gen.Err == errGone || e.gen.Unfit[name] != ""
-		if m := e.modules[name]; isNew && m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
+func (v *View) brokenNew(left *module) string {
+	for _, name := range v.order() {
+		isNew := left.gen.Err == errGone || v.gen.Unfit[name] != ""
+		if m := v.modules[name]; isNew && m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
 			return name
 		}
 	}

@@ -23,13 +23,9 @@ type DriftObject = repairs.Object
 type Change = repairs.Change
 
 // drifted takes in which objects of a module's release differ.
-func (e *Engine) drifted(in Drift) {
-	m := e.modules[in.Module]
-	if m == nil {
-		return
-	}
-	if e.reports(m) && len(in.Objects) > 0 && len(m.repairs.Objects()) == 0 {
-		e.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
+func (t *turn) drifted(m *module, in Drift) {
+	if t.reports(m) && len(in.Objects) > 0 && len(m.repairs.Objects()) == 0 {
+		t.do(Note{Level: builtins.LevelWarn, Module: m.name, Event: "Drifted", Message: differs(in.Objects)})
 	}
 	m.repairs.Found(in.Objects, in.Verify)
 	m.findings[untouched], m.findings[unseen] = in.untouched(), in.unseen()
@@ -53,14 +49,14 @@ func (d Drift) unseen() (out []string) {
 }
 
 // drift says what becomes of changes of others: as the user says, or else the module.
-func (t *turn) drift(m *module) string { return m.policy(t.config.Accepted().Policies[m.name]) }
+func (g *ground) drift(m *module) string { return m.policy(g.config.Accepted().Policies[m.name]) }
 
 func (m *module) policy(user values.Policy) string {
 	return cmp.Or(user.Drift, m.gen.Decl.Drift, builtins.DriftRepair)
 }
 
 // reports says that changes of others are shown, and not put right.
-func (t *turn) reports(m *module) bool { return t.drift(m) == builtins.DriftReport }
+func (g *ground) reports(m *module) bool { return g.drift(m) == builtins.DriftReport }
 
 // differs says for people which objects others have changed.
 func differs(objects []DriftObject) string {
@@ -79,7 +75,7 @@ func differs(objects []DriftObject) string {
 // repairable says that objects of the module's release may be put right: nothing else works on it, and
 // its last work has succeeded.
 func (m *module) repairable() bool {
-	return !m.removed && m.life != leaving && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
+	return !m.removed && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
 }
 
 // repair has objects put right that differ.
@@ -92,8 +88,7 @@ func (t *turn) repair(m *module) {
 	}
 }
 
-func (t *turn) repaired(a asked, in Repaired) {
-	m := a.module
+func (t *turn) repaired(m *module, a asked, in Repaired) {
 	if in.Lost && in.Waits == "" && in.Op > m.incarnation { // there is no release any more: the pass makes it anew
 		m.pass.Want(nil)
 	}
@@ -149,21 +144,21 @@ func changesOf(objects []DriftObject, known []Change) (changes []Change) {
 }
 
 // ignored is what of the module's release is left to others.
-func (t *turn) ignored(m *module) []owned.Ignore {
-	if t.drift(m) == builtins.DriftIgnore {
+func (g *ground) ignored(m *module) []owned.Ignore {
+	if g.drift(m) == builtins.DriftIgnore {
 		return []owned.Ignore{{}} // all of it
 	}
 	return m.gen.Decl.Ignore
 }
 
 // driftStatus is what people are shown of objects that others have changed.
-func (t *turn) driftStatus(m *module) []status.Drifted {
+func (g *ground) driftStatus(m *module) []status.Drifted {
 	var out []status.Drifted
 	shown := map[effect.Ref]bool{}
 	add := func(o DriftObject) {
 		shown[o.Ref] = true
 		d := status.Drifted{Object: o.String(), Missing: o.Missing, By: o.By}
-		if c, is := m.repairs.Contested(o.Ref, t.now); is {
+		if c, is := m.repairs.Contested(o.Ref, g.now); is {
 			d.Contested, d.Fields, d.Remedy = true, c.Fields, leaveIt([]contest{{o.Ref, c}})
 			if d.By = nil; c.By != "" { // others may have written other fields later
 				d.By = append([]string{c.By}, slices.DeleteFunc(slices.Clone(o.By), func(by string) bool { return by == c.By })...)
@@ -174,7 +169,7 @@ func (t *turn) driftStatus(m *module) []status.Drifted {
 	for _, o := range m.repairs.Objects() {
 		add(o)
 	}
-	for _, k := range m.repairs.AllContested(t.now) {
+	for _, k := range m.repairs.AllContested(g.now) {
 		if !shown[k] {
 			add(DriftObject{Ref: k})
 		}

@@ -73,12 +73,12 @@ var (
 )
 
 // answers returns the hook if it can answer requests now.
-func (e *Engine) answers(id string) (*hook, error) {
-	if !e.leads() {
+func (v *View) answers(id string) (*hook, error) {
+	if !v.leads() {
 		return nil, fmt.Errorf("hook %s: this starling does not hold the lease: %w", id, ErrNotReady)
 	}
 	name, _, _ := strings.Cut(id, "/")
-	m := e.module(name)
+	m := v.module(name)
 	if m == nil || m.byKey[id] == nil {
 		return nil, fmt.Errorf("there is no hook %s: %w", id, ErrNotReady)
 	}

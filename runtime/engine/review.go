@@ -51,8 +51,9 @@ func (t *turn) publishReviews(m *module) {
 		if next.Refused == "" {
 			next.Run = t.runOf(h, h.subjects.At(""))
 		}
-		if basis := m.values.Basis(); h.review == nil || !h.review.same(next, basis == h.basis) {
-			h.review, h.basis = next, basis
+		before := h.basis
+		if h.basis = m.values.Basis(); h.review == nil || !h.review.same(next, before == h.basis) {
+			h.review = next
 			t.do(*next)
 		}
 	}
@@ -60,15 +61,11 @@ func (t *turn) publishReviews(m *module) {
 
 // hideSecrets touches the modules that answer reviews when the global values have moved: reviews hide their secrets.
 func (e *Engine) hideSecrets(global *module) {
-	if e.reviewedGlobal == global.values.Basis() {
-		return
-	}
-	e.reviewedGlobal = global.values.Basis()
-	for _, m := range e.modules {
-		if slices.ContainsFunc(m.hooks, (*hook).reviews) {
-			e.touch(m)
-		}
-	}
+	e.touchAll(func(m *module) bool {
+		return !m.removed && m != global && slices.ContainsFunc(m.hooks, func(h *hook) bool {
+			return h.basis != m.values.Basis() && h.reviews()
+		})
+	})
 }
 
 // reviews says whether a binding of the hook takes reviews, or conversions that see snapshots.

@@ -16,29 +16,29 @@ import (
 var ErrStandsBy = errors.New("this starling stands by")
 
 // Runnable returns the ids of the hooks that [RunNow] has run, or says why there is no run.
-func (e *Engine) Runnable(in RunNow) (hooks []string, err error) {
-	runs, err := e.runnable(in)
+func (v *View) Runnable(in RunNow) (hooks []string, err error) {
+	runs, err := v.runnable(in)
 	for _, h := range runs {
 		hooks = append(hooks, h.gen.ID)
 	}
 	return hooks, err
 }
 
-func (e *Engine) runnable(in RunNow) (hooks []*hook, err error) {
+func (v *View) runnable(in RunNow) (hooks []*hook, err error) {
 	switch {
-	case e.gen == nil:
+	case v.gen == nil:
 		return nil, errors.New("nothing has been started yet; try again in a moment")
-	case e.standsBy():
+	case v.standsBy():
 		return nil, ErrStandsBy
 	}
-	m := e.module(in.Module)
+	m := v.module(in.Module)
 	if m == nil {
 		return nil, fmt.Errorf("there is no module %q; see: starling get modules", in.Module)
 	}
 	if in.Hook != "" && m.byKey[in.Hook] == nil {
 		return nil, fmt.Errorf("there is no hook %q in module %s; see: starling get hooks %s", in.Hook, m.name, m.name)
 	}
-	if err := e.refusesRuns(m); err != nil {
+	if err := v.refusesRuns(m); err != nil {
 		return nil, err
 	}
 	for _, h := range m.hooks {
@@ -57,7 +57,7 @@ func (e *Engine) runnable(in RunNow) (hooks []*hook, err error) {
 }
 
 // refusesRuns says why no hook of the module runs now.
-func (t *turn) refusesRuns(m *module) error {
+func (g *ground) refusesRuns(m *module) error {
 	switch {
 	case m.life == leaving:
 		return fmt.Errorf("module %s is being uninstalled", m.name)
@@ -66,7 +66,7 @@ func (t *turn) refusesRuns(m *module) error {
 	case m.isGlobal():
 		return errors.New("the global hooks have not started yet; try again in a moment")
 	}
-	state, reason := t.moduleState(m)
+	state, reason := g.moduleState(m)
 	if state == status.ModuleOff {
 		return fmt.Errorf("module %s is off, so nothing of it runs", m.name)
 	}

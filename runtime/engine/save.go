@@ -56,9 +56,9 @@ func (t *turn) join(m *module) (runs []uint64, changes []persist.Change, hooks [
 }
 
 // saved ends a write of what is kept of a module.
-func (e *Engine) saved(a asked, in Saved) {
+func (e *Engine) saved(m *module, a asked, in Saved) {
 	save := a.action.(Save)
-	m, runs, err := a.module, save.Runs, in.Err
+	runs, err := save.Runs, in.Err
 	away := m.store.Away()
 	failed := m.store.End(e.now, err, e.opts.Jitter)
 	if away && err == nil {

@@ -10,8 +10,8 @@ import (
 // Sets of objects go with the hook that has applied them, and with its module: see package sets.
 
 // setsRemoved ends a removal of sets. There is one at a time: for an uninstall, or for hooks that are gone.
-func (t *turn) setsRemoved(a asked, in SetsRemoved) {
-	m, err := a.module, in.Err
+func (t *turn) setsRemoved(m *module, a asked, in SetsRemoved) {
+	err := in.Err
 	if m.sets.Removed(a.action.(RemoveSets).Managers, in.Op, t.now, err, releaseRetry, t.opts.Jitter) {
 		return
 	}

@@ -85,8 +85,8 @@ func (e *Engine) beginAll(m *module) {
 
 // endsAll says that after_all hooks work, or modules that they may have set to work. Timers and watches that tell of
 // something meanwhile end no row of such rounds: it would never end beside one that comes each second.
-func (e *Engine) endsAll() bool {
-	return e.gen != nil && (!e.standings.AtRest() || slices.ContainsFunc(e.global.hooks, func(h *hook) bool {
+func (v *View) endsAll() bool {
+	return v.gen != nil && (!v.standings.AtRest() || slices.ContainsFunc(v.global.hooks, func(h *hook) bool {
 		return h.stage(builtins.StageAfterAll) != nil && (h.running() || h.lane.Waits(h.gen.ID))
 	}))
 }

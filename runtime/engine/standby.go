@@ -24,13 +24,13 @@ import (
 const standbyNumbers = 1 << 62
 
 // standsBy says that the engine is a standby: its numbers are those of one.
-func (t *turn) standsBy() bool { return t.ops >= standbyNumbers }
+func (g *ground) standsBy() bool { return g.ops >= standbyNumbers }
 
 // leads says that the engine works, and is no standby.
-func (t *turn) leads() bool { return t.gen != nil && !t.standsBy() }
+func (g *ground) leads() bool { return g.gen != nil && !g.standsBy() }
 
 // Numbers is the highest number that the engine has given, as [Start] takes it.
-func (e *Engine) Numbers() uint64 { return e.ops &^ standbyNumbers }
+func (v *View) Numbers() uint64 { return v.ops &^ standbyNumbers }
 
 // number gives the watches of all modules names that no other engine of the process has.
 func (e *Engine) number(in Start) {
@@ -49,17 +49,16 @@ func (e *Engine) number(in Start) {
 
 // standby takes in what a standby goes by. Changes that watches see have runs alone, so they are left out, and the one
 // that leads says which objects are gone.
-func (e *Engine) standby(in Input) {
+func (e *Engine) standby(m *module, in Input) {
 	switch in := in.(type) {
 	case WatchChanged:
 	case WatchSynced:
-		if h := e.watches[in.ID]; h != nil {
-			h.watches.Sync(h.watches.At(in.ID), in.Served)
-		}
+		h := e.watches[in.ID]
+		h.watches.Sync(h.watches.At(in.ID), in.Served)
 	case Kept:
-		e.followKept(in)
+		e.followKept(m, in)
 	default:
-		e.route(in)
+		e.route(m, in)
 	}
 }
 
@@ -86,22 +85,22 @@ func (t *turn) follow(m *module) {
 }
 
 // Answers says whether reviews of all modules that run are answered by whole snapshots; if not, whose are not.
-func (e *Engine) Answers() (bool, string) {
-	if e.gen == nil {
+func (v *View) Answers() (bool, string) {
+	if v.gen == nil {
 		return false, "does not hold the lease"
 	}
-	why := e.cold()
+	why := v.cold()
 	return why == "", why
 }
 
 // cold says why reviews cannot be answered yet, or "". A watch with trouble keeps its own hook from answering, and
 // nobody else.
-func (e *Engine) cold() string {
-	if !e.config.Known() {
+func (v *View) cold() string {
+	if !v.config.Known() {
 		return "reading the configuration"
 	}
-	for _, name := range e.agenda.Tree() { // global is the first
-		m := e.any(name)
+	for _, name := range v.agenda.Tree() { // global is the first
+		m := v.any(name)
 		if m.verdict.State == status.ModuleStarting {
 			return "module " + m.name + " is starting: " + m.verdict.Reason
 		}
@@ -118,29 +117,25 @@ func (e *Engine) cold() string {
 }
 
 // followKept makes what the one that leads has kept for a module count here: layers and states.
-func (e *Engine) followKept(in Kept) {
-	m := e.any(in.Module)
-	if m == nil {
-		return
-	}
+func (t *turn) followKept(m *module, in Kept) {
 	before := m.store.Data()
 	note := func(key string, err error) {
 		if err != nil {
-			e.note(builtins.LevelWarn, m, "", fmt.Sprintf("what is kept as %s cannot be read: %v", key, err))
+			t.note(builtins.LevelWarn, m, "", fmt.Sprintf("what is kept as %s cannot be read: %v", key, err))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if kind := keptKindOf(key); in.Data[key] == nil && kind.forget != nil {
 			of, err := subjects.DecodeOf(before[key])
 			if s := m.subject(of); s != nil {
-				kind.forget(&e.turn, m, s)
+				kind.forget(t, m, s)
 			}
 			note(key, err)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Data)) {
 		if kind := keptKindOf(key); kind.follow != nil && !bytes.Equal(before[key], in.Data[key]) {
-			_, err := kind.follow(&e.turn, m, in.Data[key])
+			_, err := kind.follow(t, m, in.Data[key])
 			note(key, err)
 		}
 	}

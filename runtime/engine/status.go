@@ -16,12 +16,12 @@ import (
 )
 
 // moduleState is what people are shown of a module.
-func (t *turn) moduleState(m *module) (status.ModuleState, string) {
+func (g *ground) moduleState(m *module) (status.ModuleState, string) {
 	v, p := m.verdict, m.pass
 	switch {
 	case m.barred():
 		return v.State, v.Reason
-	case t.standsBy():
+	case g.standsBy():
 		return standingBy(v)
 	}
 	if m.life == leaving {
@@ -91,29 +91,29 @@ func (t *turn) moduleState(m *module) (status.ModuleState, string) {
 // status; if not, which one is still on its way. A later change, such as a module
 // that is switched on, changes it no more: an upgrade is no reason to be taken out of
 // service. A standby is ready once it answers.
-func (e *Engine) Ready() (bool, string) {
+func (v *View) Ready() (bool, string) {
 	switch {
-	case e.gen == nil:
+	case v.gen == nil:
 		return false, "does not hold the lease"
-	case !e.config.Known():
+	case !v.config.Known():
 		return false, "reading the configuration"
-	case e.standsBy():
-		return e.Answers()
+	case v.standsBy():
+		return v.Answers()
 	}
-	if e.standings.AllReady() {
+	if v.standings.AllReady() {
 		return true, ""
 	}
-	name := e.standings.Coming(e.order())
+	name := v.standings.Coming(v.order())
 	if name == "" {
 		return false, ""
 	}
-	state, reason := e.moduleState(e.modules[name])
+	state, reason := v.moduleState(v.modules[name])
 	return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
 }
 
 // onItsWay says that a module was never released, is not off, and has no reason for it.
-func (t *turn) onItsWay(m *module) bool {
-	state, _ := t.moduleState(m)
+func (g *ground) onItsWay(m *module) bool {
+	state, _ := g.moduleState(m)
 	switch state {
 	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
 		return m.pass.Err() == ""
@@ -122,26 +122,26 @@ func (t *turn) onItsWay(m *module) bool {
 }
 
 // Status returns what people are shown. Snapshot sizes are the driver's to add.
-func (e *Engine) Status() status.Status {
-	out := status.Status{Leader: e.leads()}
-	out.Ready, _ = e.Ready()
-	if e.gen == nil {
+func (v *View) Status() status.Status {
+	out := status.Status{Leader: v.leads()}
+	out.Ready, _ = v.Ready()
+	if v.gen == nil {
 		return out
 	}
-	out.Generation = e.gen.Number
-	out.Paused = e.opts.PauseAll
-	out.Config = e.configStatus()
-	for _, h := range e.global.hooks {
-		out.Hooks = append(out.Hooks, e.hookStatus(h))
+	out.Generation = v.gen.Number
+	out.Paused = v.opts.PauseAll
+	out.Config = v.configStatus()
+	for _, h := range v.global.hooks {
+		out.Hooks = append(out.Hooks, v.hookStatus(h))
 	}
-	for _, m := range e.known() {
-		if !e.visible(m) {
+	for _, m := range v.known() {
+		if !v.visible(m) {
 			continue
 		}
-		out.Modules = append(out.Modules, e.moduleStatus(m))
+		out.Modules = append(out.Modules, v.moduleStatus(m))
 		for _, h := range m.hooks {
 			if !m.removed || h.leaves() {
-				out.Hooks = append(out.Hooks, e.hookStatus(h))
+				out.Hooks = append(out.Hooks, v.hookStatus(h))
 			}
 		}
 	}
@@ -150,16 +150,16 @@ func (e *Engine) Status() status.Status {
 	return out
 }
 
-func (t *turn) configStatus() status.Config {
-	out := status.Config{State: status.ConfigOK, Reason: t.config.Reason()}
+func (g *ground) configStatus() status.Config {
+	out := status.Config{State: status.ConfigOK, Reason: g.config.Reason()}
 	switch {
-	case t.config.State() == ConfigPresent:
-	case t.config.State() == ConfigUnreadable, t.config.Held():
+	case g.config.State() == ConfigPresent:
+	case g.config.State() == ConfigUnreadable, g.config.Held():
 		out.State = status.ConfigHeld
 	default:
 		out.State = status.ConfigMissing
 	}
-	all := t.config.Problems()
+	all := g.config.Problems()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, p := range all[name] {
 			out.Problems = append(out.Problems, p.Text)
@@ -173,28 +173,28 @@ func (t *turn) configStatus() status.Config {
 
 // visible says whether people are shown the module: one that is not in the tree as long as
 // something of it is there. A standby is not told when that has gone.
-func (t *turn) visible(m *module) bool {
-	if m.removed && t.standsBy() {
+func (g *ground) visible(m *module) bool {
+	if m.removed && g.standsBy() {
 		return false
 	}
-	return !m.removed || m.pass.Installed() || m.there() && !t.elsewhere(m)
+	return !m.removed || m.pass.Installed() || m.there() && !g.elsewhere(m)
 }
 
-func (e *Engine) moduleStatus(m *module) status.Module {
-	state, reason := e.moduleState(m)
+func (v *View) moduleStatus(m *module) status.Module {
+	state, reason := v.moduleState(m)
 	if m.barred() { // what else is known of it may be half changed
-		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: e.standings.Since(m.name)}
+		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: v.standings.Since(m.name)}
 	}
 	out := status.Module{
-		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && e.resolveSwitch(m).On,
-		Since: e.standings.Since(m.name), LastError: m.pass.Err(), Problems: e.problems(m), Unknown: m.findings[unknown],
+		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && v.resolveSwitch(m).On,
+		Since: v.standings.Since(m.name), LastError: m.pass.Err(), Problems: v.problems(m), Unknown: m.findings[unknown],
 		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
 	}
 	if m.pass.Awaits() == lane.AwaitsTree {
 		out.LastError = ""
 	}
-	out.Config.Generation = e.config.Generation(m.name)
-	for _, p := range e.config.Problems()[m.name] {
+	out.Config.Generation = v.config.Generation(m.name)
+	for _, p := range v.config.Problems()[m.name] {
 		if p.Outcome == values.Unused {
 			out.Config.Unused = append(out.Config.Unused, p.Text)
 		} else {
@@ -205,15 +205,15 @@ func (e *Engine) moduleStatus(m *module) status.Module {
 		ref := m.pass.Refs()[0]
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
-	out.NextTry = future(m.pass.RetryAt(), e.now)
-	out.Drifted, out.Unseen = e.driftStatus(m), m.findings[unseen]
+	out.NextTry = future(m.pass.RetryAt(), v.now)
+	out.Drifted, out.Unseen = v.driftStatus(m), m.findings[unseen]
 	if why := m.repairs.Unsure(); why != "" {
 		out.Unseen = append(slices.Clip(out.Unseen), why)
 	}
 	return out
 }
 
-func (t *turn) hookStatus(h *hook) status.Hook {
+func (g *ground) hookStatus(h *hook) status.Hook {
 	m := h.module
 	if m.barred() {
 		return status.Hook{ID: h.gen.ID, Module: m.name, LastError: m.verdict.Reason}
@@ -227,8 +227,8 @@ func (t *turn) hookStatus(h *hook) status.Hook {
 		objects, failing := h.subjects.Len(), len(h.subjects.Failing())
 		out.Objects, out.Failing = &objects, &failing
 	}
-	out.NextTry = future(notBefore, t.now)
-	out.NextRun = future(h.schedules.Next(), t.now)
+	out.NextTry = future(notBefore, g.now)
+	out.NextRun = future(h.schedules.Next(), g.now)
 	switch trouble := cmp.Or(h.barred, h.watches.Trouble()); {
 	case !h.awake():
 		out.State = status.HookOff
@@ -264,8 +264,8 @@ func future(at, now time.Time) *time.Time {
 
 // Secrets returns the texts of the values of a module that are known to be secret, those of global
 // values among them.
-func (e *Engine) Secrets(module string) []string {
-	if m := e.module(module); m != nil && e.gen != nil {
+func (v *View) Secrets(module string) []string {
+	if m := v.module(module); m != nil {
 		return m.values.Secrets().Texts()
 	}
 	return nil
@@ -273,8 +273,8 @@ func (e *Engine) Secrets(module string) []string {
 
 // Unknown returns the fields of the objects of a module's release that the API server has dropped, and the keys of
 // lists that are there twice.
-func (e *Engine) Unknown(module string) []string {
-	if m := e.module(module); m != nil && e.gen != nil {
+func (v *View) Unknown(module string) []string {
+	if m := v.module(module); m != nil {
 		return m.findings[unknown]
 	}
 	return nil
@@ -282,9 +282,9 @@ func (e *Engine) Unknown(module string) []string {
 
 // Values returns the values of a module as its hooks see them, those of the global
 // hooks for "global"; nil for a module that is not there. Only read.
-func (e *Engine) Values(module string) map[string]any {
-	if e.gen == nil || e.module(module) == nil {
-		return nil
+func (v *View) Values(module string) map[string]any {
+	if m := v.module(module); m != nil {
+		return m.values.View()
 	}
-	return e.module(module).values.View()
+	return nil
 }

@@ -49,9 +49,9 @@ func unless(waits func(*Engine, *module) bool, phases ...phase) phase {
 }
 
 // phases are those of a look at a module.
-func (t *turn) phases(m *module) []phase {
+func (g *ground) phases(m *module) []phase {
 	look := byLeader
-	if t.standsBy() {
+	if g.standsBy() {
 		look = byStandby
 	}
 	if m.isGlobal() {

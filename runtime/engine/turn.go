@@ -11,19 +11,23 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
-// turn is what the work on one module may go by beside the module itself, and where it says what has to be done. Of
-// other modules it knows what is under way, and no more: what concerns several is the [Engine]'s.
-type turn struct {
-	common // only read, but for switched
+// ground is what the work on one module may go by beside the module itself. Its methods change nothing.
+type ground struct {
+	common
 	opts   Options
 	now    time.Time
-	config *userconfig.Config // only read
+	config *userconfig.Config
+	agenda *agenda.Agenda
+	ops    uint64 // the number of the last action that waits for an answer
+}
 
+// turn is the work on one module, and where it says what has to be done. Of other modules it knows what is under way,
+// and no more: what concerns several is the [Engine]'s.
+type turn struct {
+	ground  // of common, it changes switched alone
 	out     []Action
-	ops     uint64             // the number of the last action that waits for an answer
 	askedBy map[uint64]*module // by the numbers of actions that wait for their answers
 	watches map[string]*hook   // by the id of a watch
-	agenda  *agenda.Agenda
 	wrote   causes.Writes
 }
 

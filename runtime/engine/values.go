@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -10,15 +8,8 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// initValues gathers the module's static values, its schemas and the layers kept
-// for its hooks. An error in them makes the module broken, not the others.
-func (e *Engine) initValues(m *module) {
-	static, why := e.staticValues(m.gen)
-	m.broken = cmp.Or(m.broken, why)
-	m.renewValues(static)
-}
-
-// staticValues are those of a module that do not move, and what is wrong with them.
+// staticValues are those of a module that do not move, and what is wrong with them: that makes the module broken, not
+// the others.
 func (e *Engine) staticValues(g *generation.Module) (static *values.Composer, broken string) {
 	return e.layers.Prepare(g, e.gen.Section(g), e.gen.Tree.ValuesFile)
 }
@@ -49,13 +40,13 @@ func (t *turn) retrySoon(m *module) {
 	}
 }
 
-// setLayer makes what a subject sets count. The next look at its module shows it.
+// setLayer makes what a subject sets count. The next look at its module shows it: what sets it is an input about the
+// module, or a look at it.
 func (t *turn) setLayer(m *module, s *subjects.Subject, ops []effect.ValueOp, cause *effect.Cause) {
 	if m.values.Set(s.ID(), ops) {
 		t.switched++ // no module's values show a switch
 	}
 	m.moves = append(m.moves, cause)
-	t.touch(m)
 }
 
 // showLayers has the values of a module show all layers.
@@ -124,11 +115,11 @@ func hidden(text string, secrets []string) string {
 	return mask.Text(text)
 }
 
-func (e *Engine) resolveSwitch(m *module) values.Switch {
-	out := values.ResolveSwitch(m.gen.Decl.Enabled, e.gen.Values.Switch(m.name),
-		e.layers.Switch(values.EnabledKey(m.gen.Key)), e.config.Accepted().Switch(m.name))
+func (v *View) resolveSwitch(m *module) values.Switch {
+	out := values.ResolveSwitch(m.gen.Decl.Enabled, v.gen.Values.Switch(m.name),
+		v.layers.Switch(values.EnabledKey(m.gen.Key)), v.config.Accepted().Switch(m.name))
 	if out.Source == values.SourceConfig {
-		out.From = e.config.SwitchFrom(m.name)
+		out.From = v.config.SwitchFrom(m.name)
 	}
 	return out
 }

@@ -14,16 +14,15 @@ import (
 func (e *Engine) tick(in Input) {
 	var due []*module
 	for id, is := e.agenda.Due(e.now); is; id, is = e.agenda.Due(e.now) {
-		switch m := e.moduleOf(id.Group); {
-		case m == nil || m.barred():
-		case id == agenda.Module(m.name):
-			due = append(due, m)
-		case m.byKey[id.Group] != nil:
+		m := e.moduleOf(id.Group)
+		if m == nil || m.barred() {
+			continue
+		}
+		due = append(due, m)
+		if h := m.byKey[id.Group]; h != nil {
 			e.guard(m, in, func() {
-				h := m.byKey[id.Group]
 				e.add(h, h.subjects.At(id.Key), lane.Unordered, builtins.Event{Type: "requeue", Binding: "requeue"})
 			})
-			e.touch(m)
 		}
 	}
 	for _, m := range due {
@@ -33,9 +32,9 @@ func (e *Engine) tick(in Input) {
 }
 
 // moduleOf returns the module that has this name, or a hook with this id.
-func (e *Engine) moduleOf(id string) *module {
+func (v *View) moduleOf(id string) *module {
 	name, _, _ := strings.Cut(id, "/")
-	return e.any(name)
+	return v.any(name)
 }
 
 // requeueAt sets the time of a subject's next run; zero means none.
@@ -111,14 +110,14 @@ func soonerThan(at *time.Time, now time.Time) func(time.Time) {
 
 // NextRetry returns when something that has failed is tried again; zero when nothing
 // has. Schedules and requeues are no retries.
-func (e *Engine) NextRetry() (at time.Time) {
-	if e.gen == nil {
+func (v *View) NextRetry() (at time.Time) {
+	if v.gen == nil {
 		return at
 	}
-	sooner := soonerThan(&at, e.now)
-	for _, m := range e.everyone() {
+	sooner := soonerThan(&at, v.now)
+	for _, m := range v.everyone() {
 		if !m.barred() {
-			sooner(m.retry(e.now))
+			sooner(m.retry(v.now))
 		}
 	}
 	return at

@@ -35,8 +35,8 @@ func WatchHook(id string) string {
 
 // Watches returns the ids of a hook's watches by binding; none for a hook whose
 // module does not run.
-func (e *Engine) Watches(module, hook string) map[string]string {
-	m := e.module(module)
+func (v *View) Watches(module, hook string) map[string]string {
+	m := v.module(module)
 	if m == nil || m.life == down || m.byKey[hook] == nil {
 		return nil
 	}
@@ -46,9 +46,6 @@ func (e *Engine) Watches(module, hook string) map[string]string {
 // watchSynced queues the sync events that are due.
 func (t *turn) watchSynced(in WatchSynced) {
 	h := t.watches[in.ID]
-	if h == nil {
-		return
-	}
 	w := h.watches.At(in.ID)
 	back := w.Missing() && in.Served
 	due := h.watches.Sync(w, in.Served)
@@ -66,9 +63,6 @@ func (t *turn) watchSynced(in WatchSynced) {
 
 func (t *turn) watchChanged(in WatchChanged) {
 	h := t.watches[in.ID]
-	if h == nil {
-		return
-	}
 	w := h.watches.At(in.ID)
 	switch {
 	case h.isEach(w):
@@ -88,9 +82,6 @@ func (t *turn) watchChanged(in WatchChanged) {
 
 func (t *turn) watchFailed(in WatchFailed) {
 	h := t.watches[in.ID]
-	if h == nil {
-		return
-	}
 	w := h.watches.At(in.ID)
 	unsure := w.Unsure()
 	changed, news := w.Fail(t.now, watches.Trouble{Reason: in.Reason, Lacks: in.Lacks, Refused: in.Refused})

@@ -19,7 +19,7 @@ func (w *World) Explain(module string) (values.ExplainInput, error) {
 	return w.engine.Explain(module)
 }
 
-// Parents is [engine.Engine.Parents]. It fails without a process.
+// Parents is [engine.View.Parents]. It fails without a process.
 func (w *World) Parents(module, key string) ([]status.Parent, error) {
 	if w.engine == nil {
 		return nil, errNotStarted
@@ -27,7 +27,7 @@ func (w *World) Parents(module, key string) ([]status.Parent, error) {
 	return w.engine.Parents(module, key)
 }
 
-// Actions is [engine.Engine.Actions]. There are none without a process.
+// Actions is [engine.View.Actions]. There are none without a process.
 func (w *World) Actions(hook, key string) ([]reconcile.Action, bool) {
 	if w.engine == nil {
 		return nil, false
