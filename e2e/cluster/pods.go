@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -327,10 +328,9 @@ func (r *pod) stop(container *corev1.Container, grace time.Duration) {
 		if hook := container.Lifecycle; hook != nil {
 			sleeps := min(grace, time.Duration(hook.PreStop.Sleep.Seconds)*time.Second)
 			time.Sleep(sleeps)
-			grace -= sleeps
+			grace = cmp.Or(grace-sleeps, stopTimeout) // one that takes all of it leaves some more, as a kubelet has it
 			// The hook lasts long enough for controllers and balancers; on a busy machine that is longer.
-			for began := time.Now(); r.isLed() && time.Since(began) < stopTimeout; {
-				time.Sleep(50 * time.Millisecond)
+			for began := time.Now(); r.isLed() && time.Since(began) < stopTimeout; time.Sleep(50 * time.Millisecond) {
 			}
 		}
 		r.process.Signal(syscall.SIGTERM)
