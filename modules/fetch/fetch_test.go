@@ -50,7 +50,7 @@ func moduleTree(t *testing.T, files map[string]string) string {
 // fetched runs Tree and returns what it has done, one line a module.
 func fetched(t *testing.T, dir string, srv *httptest.Server) string {
 	t.Helper()
-	o := Options{Dir: dir, Timeout: 2 * time.Second}
+	o := Options{Dir: dir}
 	if srv != nil {
 		o.Transport = srv.Client().Transport
 	}
@@ -196,11 +196,12 @@ func TestRegistry(t *testing.T) {
 	if got := fetched(t, none, srv); !strings.Contains(got, "/charts/redis:3.0.0: not found") {
 		t.Errorf("got %s", got)
 	}
-	s.hang = true
-	if got := fetched(t, dir, srv); !strings.Contains(got, "not done within 2s; --timeout allows more") {
+	s.hang.Store(true)
+	soon := Options{Dir: dir, Timeout: 2 * time.Second, Transport: srv.Client().Transport}
+	if got := fetchedBy(t, soon); !strings.Contains(got, "not done within 2s; --timeout allows more") {
 		t.Errorf("got %s", got)
 	}
-	s.hang = false
+	s.hang.Store(false)
 	// Without a login, and with that of Helm.
 	login := filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json")
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -333,7 +334,11 @@ func TestErrors(t *testing.T) {
 				"lib/common/Chart.yaml": "apiVersion: v2\nname: common\nversion: 1.2.3\n",
 			}
 			dir := moduleTree(t, files)
-			results, err := Tree(t.Context(), Options{Dir: dir, Timeout: 500 * time.Millisecond, Transport: srv.Client().Transport})
+			timeout := time.Minute
+			if test.name == "hangs" {
+				timeout = 500 * time.Millisecond
+			}
+			results, err := Tree(t.Context(), Options{Dir: dir, Timeout: timeout, Transport: srv.Client().Transport})
 			if err != nil || len(results) != 2 || results[0].Err == nil || results[1].Err != nil {
 				t.Fatalf("got %v, %v", results, err)
 			}

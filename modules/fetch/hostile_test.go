@@ -114,7 +114,7 @@ func TestHostileRepository(t *testing.T) {
 				}
 				return true
 			})
-			dir, timeout := moduleTree(t, map[string]string{"web/module.star": named(srv.URL+"/redis", "1.x")}), 20*time.Second
+			dir, timeout := moduleTree(t, map[string]string{"web/module.star": named(srv.URL+"/redis", "1.x")}), time.Minute
 			if strings.HasPrefix(test.want, "not done") {
 				timeout = 500 * time.Millisecond
 			}

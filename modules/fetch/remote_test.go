@@ -190,8 +190,9 @@ func TestChartOfRegistry(t *testing.T) {
 	if got := fetched(t, large, srv); !strings.Contains(got, "it is larger than 4 MiB") {
 		t.Errorf("got %s", got)
 	}
-	s.hang = true
-	if got := fetched(t, dir, srv); !strings.Contains(got, "not done within 2s; --timeout allows more") {
+	s.hang.Store(true)
+	soon := Options{Dir: dir, Timeout: 2 * time.Second, Transport: srv.Client().Transport}
+	if got := fetchedBy(t, soon); !strings.Contains(got, "not done within 2s; --timeout allows more") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -217,7 +218,7 @@ func TestChartErrors(t *testing.T) {
 				files["web/Chart.yaml"] = test.chart
 			}
 			dir := moduleTree(t, files)
-			results, err := Tree(t.Context(), Options{Dir: dir, Timeout: 2 * time.Second, Transport: srv.Client().Transport})
+			results, err := Tree(t.Context(), Options{Dir: dir, Transport: srv.Client().Transport})
 			if err != nil || len(results) != 2 || results[0].Err == nil || results[1].Err != nil || results[1].Lock != tree.LockFile {
 				t.Fatalf("got %v, %v", results, err)
 			}

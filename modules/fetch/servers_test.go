@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -73,7 +74,7 @@ type ociServer struct {
 	manifests map[string][]byte // by name and tag or digest
 	tags      []string
 	// hang keeps all requests waiting.
-	hang bool
+	hang atomic.Bool
 }
 
 const user, password = "reader", "not-a-secret"
@@ -118,7 +119,7 @@ func host(srv *httptest.Server) string { return strings.TrimPrefix(srv.URL, "htt
 func (s *ociServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hang {
+	if s.hang.Load() {
 		<-r.Context().Done()
 		return
 	}
