@@ -138,14 +138,16 @@ func TestManyReleasesAreListed(t *testing.T) {
 		"one each":       {spread, glanceBurst + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newManyFixture(t)
-			if lists := f.all(n, ActionInstalled, test.namespaces...); lists > n+test.most {
-				t.Errorf("%d lists for %d releases that are new, want at most one each, and %d", lists, n, test.most)
-			}
-			f.Manager = f.manager()
-			if lists := f.all(n, ActionUnchanged, test.namespaces...); lists > test.most {
-				t.Errorf("%d lists for %d releases, want at most %d", lists, n, test.most)
-			}
+			synctest.Test(t, func(t *testing.T) { // windows are of its clock
+				f := newManyFixture(t)
+				if lists := f.all(n, ActionInstalled, test.namespaces...); lists > n+test.most {
+					t.Errorf("%d lists for %d releases that are new, want at most one each, and %d", lists, n, test.most)
+				}
+				f.Manager = f.manager()
+				if lists := f.all(n, ActionUnchanged, test.namespaces...); lists > test.most {
+					t.Errorf("%d lists for %d releases, want at most %d", lists, n, test.most)
+				}
+			})
 		})
 	}
 }
@@ -164,91 +166,97 @@ func TestReleasesAreExpected(t *testing.T) {
 		"one each":      {spread, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newManyFixture(t)
-			f.all(n, ActionInstalled, test.namespaces...)
-			f.Manager = f.manager()
-			var refs []Ref
-			for i := range n {
-				at := f.target(i, "1", test.namespaces...)
-				refs = append(refs, Ref{Module: at.Module, Namespace: at.Namespace, Name: at.Name})
-			}
-			f.lists = nil
-			f.Expect(t.Context(), refs)
-			if !slices.Equal(f.lists, test.lists) {
-				t.Errorf("lists of %q, want %q", f.lists, test.lists)
-			}
-			before := f.requests
-			if f.all(n, ActionUnchanged, test.namespaces...); f.requests != before {
-				t.Errorf("%d requests once the releases were expected", f.requests-before)
-			}
-			f.lists = nil
-			f.Manager = f.manager()
-			if f.Expect(t.Context(), refs[:glanceBurst]); len(f.lists) > 0 {
-				t.Errorf("lists of %q for few releases", f.lists)
-			}
+			synctest.Test(t, func(t *testing.T) { // windows are of its clock
+				f := newManyFixture(t)
+				f.all(n, ActionInstalled, test.namespaces...)
+				f.Manager = f.manager()
+				var refs []Ref
+				for i := range n {
+					at := f.target(i, "1", test.namespaces...)
+					refs = append(refs, Ref{Module: at.Module, Namespace: at.Namespace, Name: at.Name})
+				}
+				f.lists = nil
+				f.Expect(t.Context(), refs)
+				if !slices.Equal(f.lists, test.lists) {
+					t.Errorf("lists of %q, want %q", f.lists, test.lists)
+				}
+				before := f.requests
+				if f.all(n, ActionUnchanged, test.namespaces...); f.requests != before {
+					t.Errorf("%d requests once the releases were expected", f.requests-before)
+				}
+				f.lists = nil
+				f.Manager = f.manager()
+				if f.Expect(t.Context(), refs[:glanceBurst]); len(f.lists) > 0 {
+					t.Errorf("lists of %q for few releases", f.lists)
+				}
+			})
 		})
 	}
 }
 
 // Where all namespaces may not be listed, each release of another one is read.
 func TestReleasesWithoutTheRightToListAll(t *testing.T) {
-	f := newManyFixture(t)
-	var spread []string
-	for i := range 20 {
-		spread = append(spread, fmt.Sprintf("ns-%d", i))
-	}
-	f.all(20, ActionInstalled, spread...)
-	f.Manager = f.manager()
-	f.want(0, "1", ActionUnchanged, spread...)
-	for i := range glanceBurst - 1 {
-		f.want(i+1, "1", ActionUnchanged, spread...)
-	}
-	f.store.FailNext("list", "Secret", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no")), 1)
-	f.lists = nil
-	for i := range 10 {
-		f.want(i+10, "1", ActionUnchanged, spread...)
-	}
-	if len(f.lists) != 11 || f.lists[0] != "" {
-		t.Errorf("listed are %q", f.lists)
-	}
+	synctest.Test(t, func(t *testing.T) { // windows are of its clock
+		f := newManyFixture(t)
+		var spread []string
+		for i := range 20 {
+			spread = append(spread, fmt.Sprintf("ns-%d", i))
+		}
+		f.all(20, ActionInstalled, spread...)
+		f.Manager = f.manager()
+		f.want(0, "1", ActionUnchanged, spread...)
+		for i := range glanceBurst - 1 {
+			f.want(i+1, "1", ActionUnchanged, spread...)
+		}
+		f.store.FailNext("list", "Secret", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no")), 1)
+		f.lists = nil
+		for i := range 10 {
+			f.want(i+10, "1", ActionUnchanged, spread...)
+		}
+		if len(f.lists) != 11 || f.lists[0] != "" {
+			t.Errorf("listed are %q", f.lists)
+		}
+	})
 }
 
 // A list is good for what it has shown unchanged, once: everything else is read then.
 func TestListsAreNotActedUpon(t *testing.T) {
-	const n = 20
-	f := newManyFixture(t)
-	f.all(n, ActionInstalled, "apps")
-	f.Manager = f.manager()
-	for i := range glanceBurst + 1 {
-		f.want(i, "1", ActionUnchanged, "apps")
-	}
-	if list := f.glances.lists["apps"]; list == nil || len(list.found) != n-1 {
-		t.Fatal("there is no list")
-	}
-	// Somebody else makes a revision meanwhile.
-	other := f.manager()
-	theirs := func(i int) {
-		t.Helper()
-		if _, err := other.Reconcile(t.Context(), f.target(i, "2", "apps")); err != nil {
+	synctest.Test(t, func(t *testing.T) { // windows are of its clock
+		const n = 20
+		f := newManyFixture(t)
+		f.all(n, ActionInstalled, "apps")
+		f.Manager = f.manager()
+		for i := range glanceBurst + 1 {
+			f.want(i, "1", ActionUnchanged, "apps")
+		}
+		if list := f.glances.lists["apps"]; list == nil || len(list.found) != n-1 {
+			t.Fatal("there is no list")
+		}
+		// Somebody else makes a revision meanwhile.
+		other := f.manager()
+		theirs := func(i int) {
+			t.Helper()
+			if _, err := other.Reconcile(t.Context(), f.target(i, "2", "apps")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		theirs(10)
+		if res := f.want(10, "3", ActionUpgraded, "apps"); res.Revision != 3 {
+			t.Errorf("made is revision %d, want 3", res.Revision)
+		}
+		// After its own writes.
+		f.want(10, "1", ActionUpgraded, "apps")
+		f.want(10, "3", ActionUpgraded, "apps")
+		if _, err := f.Uninstall(t.Context(), f.target(11, "1", "apps").Ref(), 0); err != nil {
 			t.Fatal(err)
 		}
-	}
-	theirs(10)
-	if res := f.want(10, "3", ActionUpgraded, "apps"); res.Revision != 3 {
-		t.Errorf("made is revision %d, want 3", res.Revision)
-	}
-	// After its own writes.
-	f.want(10, "1", ActionUpgraded, "apps")
-	f.want(10, "3", ActionUpgraded, "apps")
-	if _, err := f.Uninstall(t.Context(), f.target(11, "1", "apps").Ref(), 0); err != nil {
-		t.Fatal(err)
-	}
-	f.want(11, "1", ActionInstalled, "apps")
-	// It is used once.
-	f.want(12, "1", ActionUnchanged, "apps")
-	theirs(12)
-	f.want(12, "1", ActionUpgraded, "apps")
-	f.want(n, "1", ActionInstalled, "apps")
+		f.want(11, "1", ActionInstalled, "apps")
+		// It is used once.
+		f.want(12, "1", ActionUnchanged, "apps")
+		theirs(12)
+		f.want(12, "1", ActionUpgraded, "apps")
+		f.want(n, "1", ActionInstalled, "apps")
+	})
 }
 
 // Definitions that others bring count for charts as soon as anybody has seen their kinds served, and not only for the
