@@ -100,6 +100,7 @@ type server struct {
 	waiting        atomic.Int32
 	lacks          func()
 	patience       time.Duration // of those clients
+	grace          time.Duration // readGrace but in tests
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.
@@ -118,7 +119,7 @@ func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer,
 	s := &server{own: own, others: others, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
 		slots: httplimit.NewRoom(maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
-		lacks: func() {}, patience: certificateWithin}
+		lacks: func() {}, patience: certificateWithin, grace: readGrace}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
 		Handler:           s,
@@ -278,7 +279,7 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 	release = func() { small.Release(); large.Release() }
 	var has int64
 	body, err = httplimit.Body(w, r, httplimit.BodyOptions{
-		Limit: limit, Grace: readGrace, PerSecond: readPace, Within: maxWait,
+		Limit: limit, Grace: s.grace, PerSecond: readPace, Within: maxWait,
 		Take: func(more int64) error {
 			switch has += more; {
 			case has <= smallBody:
