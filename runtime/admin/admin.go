@@ -96,12 +96,13 @@ type Options struct {
 
 // Server listens from [New] on and answers while [Server.Run] runs.
 type Server struct {
-	log    zerolog.Logger
-	web    *http.Server
-	admin  *http.Server
-	webLn  net.Listener
-	sock   *socket
-	closed sync.Once
+	log      zerolog.Logger
+	web      *http.Server
+	admin    *http.Server
+	webLn    net.Listener
+	sock     *socket
+	closed   sync.Once
+	patience time.Duration // stopWithin but in tests
 }
 
 // New opens the HTTP address and the socket, so that a port in use or a second
@@ -112,7 +113,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: o.Log, sock: sock}
+	s := &Server{log: o.Log, sock: sock, patience: stopWithin}
 	if o.Listen != "" {
 		if s.webLn, err = listenWeb(o); err != nil {
 			sock.Close()
@@ -196,7 +197,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	// The stop must outlive ctx, which has ended.
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	for _, srv := range servers {
 		serving.Go(func() {

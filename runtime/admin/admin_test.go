@@ -53,11 +53,14 @@ func options(t *testing.T) Options {
 
 // start runs a server until the test ends, or until the returned stop is called,
 // which waits for Run and returns its error.
-func start(t *testing.T, o Options) (*Server, func() error) {
+func start(t *testing.T, o Options, change ...func(*Server)) (*Server, func() error) {
 	t.Helper()
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(s)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -51,13 +51,16 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// patient has a stop wait for much longer than it takes on a slow machine.
+func patient(s *Server) { s.patience = 10 * time.Minute }
+
 // Following ends with the server, which does not wait for its patience to end, and with the client.
 func TestFollowingLogsEnds(t *testing.T) {
 	for _, who := range []string{"the server", "the client"} {
 		t.Run(who, func(t *testing.T) {
 			o, ended := options(t), make(chan struct{})
 			o.Logs = lines(ended)
-			_, stop := start(t, o)
+			_, stop := start(t, o, patient)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			came, done := make(chan struct{}, 2), make(chan error, 1)
@@ -78,7 +81,7 @@ func TestFollowingLogsEnds(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-			if took := time.Since(began); took >= stopWithin {
+			if took := time.Since(began); took > 2*time.Minute {
 				t.Errorf("it ends after %v", took)
 			}
 		})
@@ -97,7 +100,7 @@ func TestAReaderThatStandsStill(t *testing.T) {
 			}
 		}
 	}
-	_, stop := start(t, o)
+	_, stop := start(t, o, patient)
 	goOn, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -114,7 +117,7 @@ func TestAReaderThatStandsStill(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took >= stopWithin {
+	if took := time.Since(began); took > 2*time.Minute {
 		t.Errorf("the stop takes %v", took)
 	}
 	close(goOn)

@@ -26,7 +26,7 @@ func request(t *testing.T, url string, hosts ...string) effect.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return effect.Request{Method: "GET", URL: url + "?token=hush", Timeout: 10 * time.Second, Hosts: list,
+	return effect.Request{Method: "GET", URL: url + "?token=hush", Timeout: time.Minute, Hosts: list,
 		Headers: map[string]string{"X-Token": "hush", "Authorization": "hush"}}
 }
 

@@ -421,7 +421,7 @@ func TestAPlanReadsSideBySide(t *testing.T) {
 		a.mu.Unlock()
 		select {
 		case <-wait:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("one %s is read after the other", what)
 		}
 		return false
