@@ -106,7 +106,7 @@ func New(o Options) (*Client, error) {
 	turn := make(chan struct{}, 1)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		if cfg.Transport == nil { // a given one need not tell of its connections
-			next = &sharedConnect{turn: turn, next: next}
+			next = &sharedConnect{turn: turn, next: next, patience: connectPatience}
 		}
 		return &fencedTransport{fence: c.fence, next: next}
 	})

@@ -33,8 +33,9 @@ const connectPatience = time.Second
 // they will. Go's transport connects once per request that finds no connection with room:
 // a thousand watches that start at once would connect hundreds of times, and use ten.
 type sharedConnect struct {
-	turn chan struct{} // held by the request that gets its connection
-	next http.RoundTripper
+	turn     chan struct{} // held by the request that gets its connection
+	next     http.RoundTripper
+	patience time.Duration // connectPatience but in tests
 }
 
 // RoundTrip sends the request.
@@ -47,7 +48,7 @@ func (s *sharedConnect) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	leave := sync.OnceFunc(func() { <-s.turn })
 	defer leave()
-	late := time.AfterFunc(connectPatience, leave)
+	late := time.AfterFunc(s.patience, leave)
 	defer late.Stop()
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { leave() }}
 	return s.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -44,6 +45,13 @@ func TestManyWatchesConnectOnce(t *testing.T) {
 	c, err := New(Options{Config: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true, NextProtos: []string{"h2"}}}, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
+	}
+	shared := c.rest.Client.Transport
+	for ; ; shared = shared.(utilnet.RoundTripperWrapper).WrappedRoundTripper() {
+		if s, is := shared.(*sharedConnect); is {
+			s.patience = time.Hour // however long this machine takes to connect
+			break
+		}
 	}
 	maps := Mapping{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 	var opened sync.WaitGroup
@@ -75,7 +83,7 @@ func TestAConnectionThatHangs(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
 		var sent []time.Duration
-		s := &sharedConnect{turn: make(chan struct{}, 1), next: roundTripper(func(r *http.Request) (*http.Response, error) {
+		s := &sharedConnect{turn: make(chan struct{}, 1), patience: connectPatience, next: roundTripper(func(r *http.Request) (*http.Response, error) {
 			mu.Lock()
 			sent = append(sent, time.Since(began).Round(connectPatience))
 			mu.Unlock()

@@ -46,7 +46,7 @@ func tlsClient(t *testing.T, h http.HandlerFunc) *Client {
 
 // command is one in the Pod db-0.
 func command(argv ...string) effect.Exec {
-	return effect.Exec{Pod: db0, Container: "db", Argv: argv, Timeout: 10 * time.Second, MaxBytes: 1 << 20}
+	return effect.Exec{Pod: db0, Container: "db", Argv: argv, Timeout: time.Minute, MaxBytes: 1 << 20}
 }
 
 var db0 = effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "web", Name: "db-0"}
@@ -267,7 +267,7 @@ func TestLogs(t *testing.T) {
 		asked = r
 		answer(w)
 	})
-	q := effect.LogQuery{Pod: db0, Container: "db", Tail: 10, Since: 90 * time.Second, Previous: true, Timeout: 10 * time.Second, MaxBytes: 1000}
+	q := effect.LogQuery{Pod: db0, Container: "db", Tail: 10, Since: 90 * time.Second, Previous: true, Timeout: time.Minute, MaxBytes: 1000}
 	text, err := c.Logs(t.Context(), q)
 	if err != nil || string(text) != "one\ntwo\n" {
 		t.Errorf("%q, %v", text, err)
@@ -275,7 +275,7 @@ func TestLogs(t *testing.T) {
 	if want := "/api/v1/namespaces/web/pods/db-0/log?container=db&limitBytes=1001&previous=true&sinceSeconds=90&tailLines=10"; asked.URL.String() != want {
 		t.Errorf("asked for %s, want %s", asked.URL, want)
 	}
-	q = effect.LogQuery{Pod: db0, Container: "db", Timeout: 10 * time.Second, MaxBytes: 1000}
+	q = effect.LogQuery{Pod: db0, Container: "db", Timeout: time.Minute, MaxBytes: 1000}
 	forever := func(w http.ResponseWriter) {
 		for {
 			if _, err := io.WriteString(w, "and on\n"); err != nil {
