@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,4 +199,35 @@ func TestAChangeBeforeOurDeletionIsNoNewObject(t *testing.T) {
 			r.nothing()
 		})
 	}
+}
+
+// silentAtFirst is one whose first watch says nothing.
+type silentAtFirst struct {
+	scripted
+	opened atomic.Int32
+}
+
+func (c *silentAtFirst) Watch(ctx context.Context, m cluster.Mapping, namespace string, o metav1.ListOptions) (io.ReadCloser, error) {
+	if o.SendInitialEvents == nil && c.opened.Add(1) == 1 {
+		return c.listClient.Watch(ctx, m, namespace, o)
+	}
+	return c.scripted.Watch(ctx, m, namespace, o)
+}
+
+func TestSilentWatchIsOpenedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &silentAtFirst{scripted: scripted{later: make(chan string)}}
+		r := &recorder{t: t, more: make(chan struct{})}
+		m := New(Options{Client: c, Sink: r, Idle: time.Hour})
+		defer m.Shutdown()
+		began := time.Now()
+		m.Start(configMaps("w"))
+		r.await("w synced served=true")
+		c.later <- frame("ADDED", numbered("z", "3", 12)) // once there is a watch that speaks
+		r.await(`w added a/z "3"`)
+		if took := time.Since(began); took < time.Hour || took > time.Hour+time.Minute {
+			t.Errorf("it is opened anew after %s", took)
+		}
+		r.nothing()
+	})
 }

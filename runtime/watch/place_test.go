@@ -85,7 +85,6 @@ func TestNamespacesAreFollowedAcrossCuts(t *testing.T) {
 	f.api.Deafen(true)
 	f.api.Cut()
 	f.api.Put(namespace("b", nil))
-	f.api.Deafen(false)
 	f.api.Expire() // 410 Gone
 	f.await(`w deleted b/x "b1"`)
 	f.nothing()

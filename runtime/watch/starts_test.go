@@ -49,7 +49,7 @@ func TestStorageThatStartsIsWaitedFor(t *testing.T) {
 	f.await("w synced served=true")
 	f.api.Put(configMap("a", "x", "2"))
 	f.await(`w modified a/x "2"`)
-	if took := time.Since(began); took < time.Second || took > 20*time.Second {
+	if took := time.Since(began); took < time.Second || took > time.Minute {
 		t.Errorf("the watch was opened after %s, and the server has named one second", took)
 	}
 	f.nothing()

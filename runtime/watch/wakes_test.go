@@ -145,7 +145,6 @@ func TestAGapIsToldToThoseOfBefore(t *testing.T) {
 		f.api.Cut()
 		f.api.Put(forWhom("moved", "moved", "c"))
 		f.api.Remove("v1", "ConfigMap", "a", "gone")
-		f.api.Deafen(false)
 		f.api.Expire()
 		f.await("deleted gone for b", "modified moved for b,c")
 		f.nothing()

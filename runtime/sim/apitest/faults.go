@@ -22,9 +22,11 @@ func (s *Server) cutLocked() {
 	s.cut = make(chan struct{})
 }
 
-// Expire forgets the history: watches are cut and cannot go on where they were.
+// Expire forgets the history: watches are cut and cannot go on where they were. From then on they hear, so that none of
+// them has both.
 func (s *Server) Expire() {
 	s.store.Forget()
+	s.Deafen(false)
 	s.Cut()
 }
 
