@@ -65,7 +65,7 @@ func median(b *testing.B, once func(i int)) {
 }
 
 // processorTime is what the process has taken so far: on a machine that does other work it says more than the clock.
-func processorTime(b *testing.B) time.Duration {
+func processorTime(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

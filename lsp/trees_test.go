@@ -83,6 +83,7 @@ func TestTreesThatNobodyLooksAt(t *testing.T) {
 		c.notify("textDocument/didClose", map[string]any{"textDocument": documentID{uri}})
 	}
 	c.end()
+	<-c.conn.DisconnectNotify() // all that was told has come
 	if n := len(c.server.folders); n != maxFolders {
 		t.Errorf("%d trees are kept", n)
 	}
@@ -121,11 +122,11 @@ func TestCompletionOfManyNames(t *testing.T) {
 	c := begin(t, dir)
 	uri := c.edit(filepath.Join(dir, "web/hooks/count.star"), "load(\"//lib/many.star\""+names.String()+")\nx = fn_1\n")
 	c.diagnostics(uri)
-	began := time.Now()
+	began := processorTime(t)
 	var got completionList
 	c.call("textDocument/completion", place(uri, text.Position{Line: 1, Character: 5}), &got)
 	// Once per name it took 256 ms for 60 names on an idle machine, and grew with their square.
-	if took := time.Since(began); took > 20*time.Second {
+	if took := processorTime(t) - began; took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if !strings.Contains(fmt.Sprint(got.Items), "fn_599") {
