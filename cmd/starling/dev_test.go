@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +21,8 @@ func TestDev(t *testing.T) {
 	nodes, config := filepath.Join(t.TempDir(), "nodes.yaml"), filepath.Join(t.TempDir(), "config.yaml")
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		next := filepath.Join(t.TempDir(), "next") // nobody sees half of a file
+		if err := errors.Join(os.WriteFile(next, []byte(text), 0o644), os.Rename(next, file)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,12 +53,10 @@ func TestDev(t *testing.T) {
 		t.Helper()
 		file = filepath.Join(dir, file)
 		data, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(file, []byte(strings.Replace(string(data), old, now, 1)), 0o644)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		write(file, strings.Replace(string(data), old, now, 1))
 	}
 	await("  ok, 2 of 2 tests passed (2 of 2 modules, ")
 	edit("hello/values.yaml", "Hello from", "Hi from")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/creack/pty"
@@ -25,7 +27,7 @@ import (
 // until runs a command until its output is like pattern, and shows the last output.
 func until(pattern, name string, args []string) int {
 	like := regexp.MustCompile("(?m)" + pattern)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, _ := exec.Command(name, args...).CombinedOutput()
 		if found := like.Match(out); found || time.Now().After(end) {
 			os.Stdout.Write(out)
@@ -71,7 +73,7 @@ func webGet(url, dir string) int {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: 10 * time.Second}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: time.Minute}
 	res, err := client.Get(url)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -115,12 +117,15 @@ func writeCertificate(dir string) error {
 	)
 }
 
-// freePort keeps a port that nobody listens at in a variable of the script.
+// freePort keeps a port that nobody listens at in a variable of the script. It is none of those that the system gives
+// to connections: another process might have it by the time it is wanted.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	ts.Check(err)
-	ts.Check(ln.Close())
-	ts.Setenv(args[0], port)
+	for {
+		port := strconv.Itoa(20_000 + rand.N(10_000))
+		if ln, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			ts.Check(ln.Close())
+			ts.Setenv(args[0], port)
+			return
+		}
+	}
 }

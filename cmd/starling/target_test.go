@@ -113,7 +113,7 @@ func TestQuestionsToPodsShareAConnection(t *testing.T) {
 	}
 	oneOpen := func(when string) {
 		t.Helper()
-		for range 100 {
+		for range 1000 {
 			if pods.open.Load() == 1 {
 				return
 			}
@@ -179,7 +179,7 @@ func TestLogsOfPodsThatFail(t *testing.T) {
 					fmt.Fprint(w, `{"leader":true}`)
 				case stop:
 					cancel()
-					<-time.After(300 * time.Millisecond)
+					<-r.Context().Done() // until the command has gone
 				default:
 					http.Error(w, pod+" is ill", http.StatusTeapot)
 				}

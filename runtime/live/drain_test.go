@@ -3,7 +3,9 @@ package live
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -31,14 +33,21 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	}
 }
 
+// freeAddress is one that nobody listens at. Its port is none of those that the system gives to connections: another
+// process might have it by the time it is wanted.
+func freeAddress() string {
+	for {
+		address := fmt.Sprint("127.0.0.1:", 20_000+rand.N(10_000))
+		if ln, err := net.Listen("tcp", address); err == nil {
+			ln.Close()
+			return address
+		}
+	}
+}
+
 // A process that is told to stop gives the Lease back while a review is under way, and answers that.
 func TestTheLeaseIsGivenBackBeforeTheLastReview(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
+	address := freeAddress()
 	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops",
 		webhooks: &WebhookOptions{Address: address, Reach: webhook.Reach{URL: "https://" + address}}}
 	f.store = store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})
