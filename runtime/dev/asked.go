@@ -27,7 +27,7 @@ func (l *Loop) ask(ctx context.Context, f func(*sim.World) error) error {
 	case <-l.first:
 	case <-ctx.Done():
 		return errNoWorld
-	case <-time.After(firstRound):
+	case <-time.After(l.patience):
 		return errNoWorld
 	}
 	if err := l.take(ctx); err != nil {

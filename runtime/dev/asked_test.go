@@ -13,6 +13,7 @@ import (
 // The cluster can be asked from the first round on; the clock stands still but for runs that somebody asks for.
 func TestTheClusterIsAsked(t *testing.T) {
 	a := &author{t: t, files: module("web"), loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1, Version: "v1"})}
+	a.loop.patience = time.Hour // however long the first round takes here
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := a.loop.Status(soon); err == nil || !strings.Contains(err.Error(), "the first round of starling dev has not ended") {

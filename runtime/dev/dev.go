@@ -79,11 +79,12 @@ type Loop struct {
 	hosts *hosts
 
 	// turn is held by who works on the world, or on what follows.
-	turn    chan struct{}
-	first   chan struct{} // closed once there is a world, or a reason why there is none
-	began   sync.Once
-	refused atomic.Pointer[status.ReloadFailure] // nil: the world has the last tree
-	inForce atomic.Int64                         // number of the tree that the world has; 0: there is no world
+	turn     chan struct{}
+	first    chan struct{} // closed once there is a world, or a reason why there is none
+	patience time.Duration // firstRound but in tests
+	began    sync.Once
+	refused  atomic.Pointer[status.ReloadFailure] // nil: the world has the last tree
+	inForce  atomic.Int64                         // number of the tree that the world has; 0: there is no world
 	// ran is when hooks were last seen to have run, by their ids: the clock of the world stands still.
 	ran     map[string]time.Time
 	settled time.Time // when something happened last
@@ -92,7 +93,7 @@ type Loop struct {
 // New makes a loop that has not seen a tree yet.
 func New(o Options) *Loop {
 	return &Loop{o: o, cache: script.NewCache(), checks: check.NewCache(), governor: script.NewGovernor(script.GovernorOptions{}), tests: map[string][sha256.Size]byte{}, failed: map[string]bool{}, on: map[string]bool{},
-		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}, turn: make(chan struct{}, 1), first: make(chan struct{}), ran: map[string]time.Time{}}
+		hosts: &hosts{files: o.HTTP, asked: map[string]bool{}}, turn: make(chan struct{}, 1), first: make(chan struct{}), patience: firstRound, ran: map[string]time.Time{}}
 }
 
 // Round is what one look at a tree has shown.
