@@ -5,12 +5,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -18,8 +20,11 @@ import (
 // those of the examples.
 func TestControllers(t *testing.T) { testTree(t, "testdata/controllers", 5) }
 
-// Objects that are there are in the way of an update of their definition.
-func TestDefinitionsOfObjects(t *testing.T) { testTree(t, "testdata/definitions", 0) }
+// Objects that are there are in the way of an update of their definition. It takes few seconds, and no bubble: where no
+// time passes at all a restart writes the definition once more.
+func TestDefinitionsOfObjects(t *testing.T) {
+	testsOf(t, "testdata/definitions", 0, store.NewBuiltins())
+}
 
 // A release waits for the Jobs of its chart's hooks, as long as those move.
 func TestHooksOfCharts(t *testing.T) { testTree(t, "testdata/charthooks", 2) }
@@ -56,15 +61,23 @@ func TestAnErrorOfDesiredHasItsPlace(t *testing.T) {
 	}
 }
 
-// testTree runs the tests of a tree, each in so many other orders.
+// testTree runs the tests of a tree, each in so many other orders, however long this machine takes: in a bubble no time
+// passes while they compute.
 func testTree(t *testing.T, dir string, explore int) {
+	t.Helper()
+	kinds := store.NewBuiltins()
+	kinds.Warm()
+	synctest.Test(t, func(t *testing.T) { testsOf(t, dir, explore, kinds) })
+}
+
+func testsOf(t *testing.T, dir string, explore int, kinds *store.Builtins) {
 	t.Helper()
 	read, err := tree.ReadDir(dir, tree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
-	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore}, func(f File) {
+	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore, Builtins: kinds}, func(f File) {
 		for _, r := range f.Tests {
 			if r.Err != nil {
 				t.Errorf("%s: %v", r.Name, r.Err)

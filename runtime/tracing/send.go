@@ -49,11 +49,12 @@ type Options struct {
 // Tracer makes spans and sends them in the background. Nobody waits for a collector: spans that it
 // does not take are dropped, and counted.
 type Tracer struct {
-	o       Options
-	url     string
-	waiting chan *Span
-	tell    rate.Sometimes
-	pause   time.Duration
+	o        Options
+	url      string
+	waiting  chan *Span
+	tell     rate.Sometimes
+	pause    time.Duration
+	patience time.Duration // stopWithin but in tests
 }
 
 // New checks the endpoint. Nothing is sent before [Tracer.Run].
@@ -71,7 +72,7 @@ func New(o Options) (*Tracer, error) {
 	}
 	return &Tracer{
 		o: o, url: u.JoinPath("v1", "traces").String(), waiting: make(chan *Span, maxWaiting),
-		tell: rate.Sometimes{First: 1, Interval: time.Minute}, pause: time.Second,
+		tell: rate.Sometimes{First: 1, Interval: time.Minute}, pause: time.Second, patience: stopWithin,
 	}, nil
 }
 
@@ -121,7 +122,7 @@ func (t *Tracer) Run(ctx context.Context) {
 			}
 		case <-every.C:
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.patience)
 			defer cancel()
 			for n := len(t.waiting); n > 0; n-- {
 				batch = append(batch, <-t.waiting)

@@ -100,7 +100,7 @@ func sent(t *testing.T, o Options, work func(*Tracer)) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer.pause = time.Millisecond
+	tracer.pause, tracer.patience = time.Millisecond, time.Minute // however slow this machine is
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); tracer.Run(ctx) }()
@@ -212,6 +212,7 @@ func TestACollectorThatHangs(t *testing.T) {
 	const many = 12_000
 	var stopped time.Time
 	n := sent(t, Options{Endpoint: server.URL}, func(tracer *Tracer) {
+		tracer.patience = stopWithin
 		var working sync.WaitGroup
 		work := func(count int) {
 			for range count {
