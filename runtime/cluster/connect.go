@@ -25,8 +25,7 @@ func askConnections() (err error) {
 	return err
 }
 
-// connectPatience is how long a request that connects has others wait. After it the next one
-// connects too: the first one may hang.
+// connectPatience is how long a request that connects has others wait: it may hang, so the next one connects then.
 const connectPatience = time.Second
 
 // sharedConnect has requests get their connections one after the other, and answers come as

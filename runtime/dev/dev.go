@@ -72,8 +72,7 @@ type Loop struct {
 	tests    map[string][sha256.Size]byte // sums of the test files, with all that they load
 	// failed are the test files that have failed in the last round: they run again.
 	failed map[string]bool
-	// world is a cluster in which the last tree that loads has settled, and a process
-	// goes on.
+	// world is a cluster in which the last tree that loads has settled, and a process goes on.
 	world *sim.World
 	on    map[string]bool // switches that are ours, by their keys in the config
 	hosts *hosts

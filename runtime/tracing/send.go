@@ -49,12 +49,11 @@ type Options struct {
 // Tracer makes spans and sends them in the background. Nobody waits for a collector: spans that it
 // does not take are dropped, and counted.
 type Tracer struct {
-	o        Options
-	url      string
-	waiting  chan *Span
-	tell     rate.Sometimes
-	pause    time.Duration
-	patience time.Duration // stopWithin but in tests
+	o               Options
+	url             string
+	waiting         chan *Span
+	tell            rate.Sometimes
+	pause, patience time.Duration // stopWithin but in tests
 }
 
 // New checks the endpoint. Nothing is sent before [Tracer.Run].

@@ -27,15 +27,14 @@ const (
 	// maxReview bounds the body of an admission request: an object and what it was
 	// before, of 3 MiB each at most, and what is said about them.
 	maxReview = 8 << 20
-	// maxConversion bounds the body of a conversion request: a whole page of a list
-	// comes at once.
+	// maxConversion bounds the body of a conversion request: a whole page of a list comes at once.
 	maxConversion = 64 << 20
 	// maxParallel is how many requests are worked on at once: of one client address three quarters, of one module an
 	// eighth. The API server has one address, and each Pod that is made may ask one hook.
 	maxParallel = 128
-	// smallBody is what most reviews are smaller than. Bodies have room for themselves up
-	// to here, and past it in the room for large reviews or for conversions: so neither
-	// keeps small ones from being read. One client address may have half of a room, one module a quarter.
+	// smallBody is what most reviews are smaller than. Bodies have room for themselves up to here, and past it in the room
+	// for large reviews or for conversions: so neither keeps small ones from being read. One client address may have half
+	// of a room, one module a quarter.
 	smallBody       = 1 << 20
 	smallRoom       = 16 << 20
 	reviewRoom      = 32 << 20
@@ -43,8 +42,7 @@ const (
 	// readGrace and readPace are how fast a client must send.
 	readGrace = 3 * time.Second
 	readPace  = 1 << 20
-	// defaultWait is how long the API server waits unless it says otherwise; it
-	// never waits longer than maxWait.
+	// defaultWait is how long the API server waits unless it says otherwise; it never waits longer than maxWait.
 	defaultWait = 10 * time.Second
 	maxWait     = 30 * time.Second
 	// stopWithin is how long requests under way may take when the server stops.
@@ -95,12 +93,11 @@ type server struct {
 	cert   atomic.Pointer[served]
 	// shown is closed with the first certificate, closing as the server takes no more requests. waiting clients have
 	// come before, which lacks tells of.
-	shown, closing chan struct{}
-	first, last    sync.Once
-	waiting        atomic.Int32
-	lacks          func()
-	patience       time.Duration // of those clients
-	grace          time.Duration // readGrace but in tests
+	shown, closing  chan struct{}
+	first, last     sync.Once
+	waiting         atomic.Int32
+	lacks           func()
+	patience, grace time.Duration // of those clients; readGrace but in tests
 
 	// small, reviews and conversions are the rooms for bodies. Only what is read has one
 	// of the slots.

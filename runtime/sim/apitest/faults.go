@@ -22,8 +22,7 @@ func (s *Server) cutLocked() {
 	s.cut = make(chan struct{})
 }
 
-// Expire forgets the history: watches are cut and cannot go on where they were. From then on they hear, so that none of
-// them has both.
+// Expire forgets the history: watches are cut and cannot go on where they were. New ones hear.
 func (s *Server) Expire() {
 	s.store.Forget()
 	s.Deafen(false)
