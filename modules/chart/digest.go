@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,8 +24,6 @@ type Inputs struct {
 	// does not read, the release's name and namespace, the version of Kubernetes and what a chart has asked of the API
 	// server.
 	Digest string
-	// Former is the digest as it was made when each chart that asks had all that is served among its inputs.
-	Former string
 	// Asks says what that is, with what values may ask for.
 	Asks Facts
 }
@@ -41,28 +38,23 @@ func InputsOf(t Input, f Facts, caps *helm.Capabilities) (Inputs, error) {
 	if err != nil {
 		return Inputs{}, err
 	}
-	digest := func(f Facts) string {
-		h := sha256.New()
-		part(h, "starling inputs 1")
-		part(h, t.Name)
-		part(h, t.Namespace)
-		part(h, f.Digest)
-		part(h, string(values))
-		part(h, caps.KubeVersion.Version)
-		if f.All || f.Has != "" {
-			part(h, f.Answer(caps))
-		}
-		if len(t.Labels) > 0 {
-			part(h, string(labels))
-		}
-		return sum(h)
-	}
 	if capabilitiesWord.Match(values) { // tpl
 		f.Asks, f.All = true, true
 	}
-	former := f
-	former.All = f.Asks || f.former || bytes.Contains(values, formerWord)
-	return Inputs{Digest: digest(f), Former: digest(former), Asks: f}, nil
+	h := sha256.New()
+	part(h, "starling inputs 1")
+	part(h, t.Name)
+	part(h, t.Namespace)
+	part(h, f.Digest)
+	part(h, string(values))
+	part(h, caps.KubeVersion.Version)
+	if f.All || f.Has != "" {
+		part(h, f.Answer(caps))
+	}
+	if len(t.Labels) > 0 {
+		part(h, string(labels))
+	}
+	return Inputs{Digest: sum(h), Asks: f}, nil
 }
 
 // Read are the values that the chart reads. No global values count as empty ones, which charts were given once.

@@ -21,8 +21,6 @@ type Facts struct {
 	// for one by one, in lines.
 	Asks, All bool
 	Has       string
-	// former: earlier versions took the end of another word (allowedCapabilities) for a question.
-	former bool
 	// Branches: a file asks whether this is an install or an upgrade; Revision: which revision this
 	// is.
 	Branches, Revision bool
@@ -95,7 +93,6 @@ func factsOf(digest string, ch *helm.Chart) Facts {
 var (
 	// capabilitiesWord is a whole word: allowedCapabilities, which PodSecurityPolicies of many charts have, asks nothing.
 	capabilitiesWord = regexp.MustCompile(`\bCapabilities\b`)
-	formerWord       = []byte("Capabilities")
 	// plainQuestion is a use of .Capabilities that asks one thing: the version, which is an input of all charts, that of
 	// Helm, or whether one name is served.
 	plainQuestion = regexp.MustCompile("\\.Capabilities\\.(?:KubeVersion\\b|HelmVersion\\b|APIVersions\\.Has\\s+(?:\"([^\"\\\\\n]+)\"|`([^`\n]+)`))")
@@ -104,7 +101,6 @@ var (
 // ask notes what a file asks.
 func (f *Facts) ask(file []byte, has map[string]bool) {
 	mentions := len(capabilitiesWord.FindAllIndex(file, -1))
-	f.former = f.former || bytes.Count(file, formerWord) > mentions
 	if mentions == 0 {
 		return
 	}

@@ -68,7 +68,7 @@ func TestARollbackByHandIsUndone(t *testing.T) {
 
 			w.byHand(1, 3, helm.StatusDeployed)
 			(&others{w, configMaps}).merge(`{"data": {"color": "red"}}`)
-			out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs})
+			out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}})
 			if err != nil || !out.Lost {
 				t.Fatalf("%+v, %v", out, err)
 			}
@@ -103,7 +103,7 @@ func TestARollbackByHandThatOnlyAdds(t *testing.T) {
 	w.byHand(1, 3, helm.StatusDeployed)
 	w.create(configMaps, w.apps, strings.Replace(nearMap, "name: a", "name: more, annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: apps}", 1))
 	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
-	if out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs}); err != nil || !out.Lost {
+	if out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}}); err != nil || !out.Lost {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.Manager = f.manager()

@@ -69,9 +69,8 @@ func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) defi
 // stillHas says whether a module has a definition. Before it was asked for its own once, its files say so: of a chart,
 // and of a module that is broken, nobody knows what they have.
 func (m *Manager) stillHas(module, name string) bool {
-	_, has := m.crds.of(module, name)
-	_, inChart := m.crds.of(ofChart(module), name)
-	known, asked := m.crds.asked(module), m.crds.asked(ofChart(module))
+	_, has, known := m.crds.of(module, name)
+	_, inChart, asked := m.crds.of(ofChart(module), name)
 	if has || inChart || known && asked {
 		return has || inChart
 	}
@@ -121,7 +120,7 @@ func (m *Manager) staying(c *crd, by definer) string {
 	if by.module != "" && by.sum != sumText(c.Sum) {
 		return by.name
 	}
-	if own, _ := m.crds.of(module, c.Object.GetName()); c.of.whose != module && own.applied() && own.sum != c.Sum {
+	if own, _, _ := m.crds.of(module, c.Object.GetName()); c.of.whose != module && own.applied() && own.sum != c.Sum {
 		return "the crds/ of module " + module
 	}
 	return ""
@@ -223,19 +222,13 @@ func (c *crdMemory) begin() {
 	c.known = map[string]map[string]knownCRD{}
 }
 
-// of returns what is known; false: there is no such definition, as far as anybody was asked.
-func (c *crdMemory) of(whose, name string) (knownCRD, bool) {
+// of returns what is known; has: there is such a definition; asked: somebody was asked for theirs since the start.
+func (c *crdMemory) of(whose, name string) (k knownCRD, has, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, has := c.known[whose][name]
-	return k, has
-}
-
-// asked says whether somebody was asked since the start.
-func (c *crdMemory) asked(whose string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known[whose] != nil
+	all, asked := c.known[whose]
+	k, has = all[name]
+	return k, has, asked
 }
 
 func (c *crdMemory) set(whose, name string, k knownCRD) {

@@ -226,7 +226,7 @@ func TestADefinitionOfTemplatesThatModulesHave(t *testing.T) {
 					return []*tree.Module{{Name: "later", CRDs: []chart.File{{Path: "crds/a.yaml", Data: []byte(thing("red"))}}}}
 				}
 			}
-			if _, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs}); err != nil { // its marks are the release's again
+			if _, err := w.Repair(t.Context(), RepairTarget{Target: web}); err != nil { // its marks are the release's again
 				t.Fatal(err)
 			}
 			var err error

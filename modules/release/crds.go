@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/kstatus"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -180,7 +181,7 @@ func (m *Manager) lookAtCRD(ctx context.Context, c *crd) (*dueCRD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, tidy(err))
 	}
-	before, _ := m.crds.of(whose, name)
+	before, _, _ := m.crds.of(whose, name)
 	by := m.definedBy(live, moduleOf(whose))
 	if live.DeletionTimestamp != nil {
 		return nil, &lane.Awaits{Err: errors.New(deletedDefinition(name) + "; it is applied again once it is gone"), For: lane.AwaitsEnd}
@@ -280,7 +281,7 @@ func established(ctx context.Context, client dynamic.ResourceInterface, live *un
 		case status.Stalled:
 			return fmt.Errorf("its names are not accepted: %s", status.Reason)
 		}
-		if err := pause(ctx, crdPause); err != nil {
+		if err := cluster.Pause(ctx, crdPause); err != nil {
 			return fmt.Errorf("not established: %w", err)
 		}
 		next, err := client.Get(ctx, live.GetName(), metav1.GetOptions{})
@@ -314,19 +315,8 @@ func (m *Manager) served(ctx context.Context, c *crd) error {
 		if _, err := m.o.Mapper.RESTMapping(schema.GroupKind{Group: c.Group, Kind: c.Kind}, missing); err == nil {
 			continue
 		}
-		if err := pause(ctx, crdLooks.Delay(looks, 0)); err != nil {
+		if err := cluster.Pause(ctx, crdLooks.Delay(looks, 0)); err != nil {
 			return fmt.Errorf("%s of %s/%s is not served: %w", c.Kind, c.Group, missing, err)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

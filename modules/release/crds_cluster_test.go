@@ -234,7 +234,7 @@ func TestChartCRDs(t *testing.T) {
 	if data, _ := live.Object["data"].(map[string]any); data["served"] != true {
 		t.Errorf("the chart did not see its own kind: %v", live.Object)
 	}
-	if res := f.reconcile(target); !res.RenderSkipped {
+	if res := f.reconcile(target); res.Reason != noRender {
 		t.Errorf("again: %+v", res)
 	}
 }
@@ -275,7 +275,7 @@ func TestCRDsThatWereRemoved(t *testing.T) {
 	if err := f.ForgetCRDs(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := f.crds.of("web", name); ok {
+	if _, ok, _ := f.crds.of("web", name); ok {
 		t.Error("a module that is gone is remembered")
 	}
 }

@@ -235,16 +235,12 @@ func (u *crdUpdate) look(ctx context.Context, version string, problem func(map[s
 		}
 		for _, o := range page.Items {
 			out.all++
-			name := o.GetName()
-			if o.GetNamespace() != "" {
-				name = o.GetNamespace() + "/" + name
-			}
 			what := problem(o.Object)
 			if what == "" {
 				continue
 			}
 			if out.wrong++; out.wrong == 1 {
-				out.first, out.what = name, what
+				out.first, out.what = strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"), what
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {

@@ -27,7 +27,7 @@ const (
 )
 
 // inputsLookup begins LabelInputs when the render looked up objects in the cluster: only another render can tell
-// whether they hold what they held (docs/decisions/0003). Earlier versions had no digest behind it.
+// whether they hold what they held (docs/decisions/0003).
 const inputsLookup = "lookup"
 
 // step is what Reconcile does next.
@@ -78,16 +78,14 @@ type revision struct {
 // want is what the release should carry.
 type want struct {
 	Instance, Module string
-	// Inputs is the digest of the inputs, Former as earlier versions made it, Chart that of the chart alone.
-	Inputs, Former, Chart string
-	// Rendered says that Manifest, Lookups and AsBefore are known.
+	// Inputs is the digest of the inputs, Chart that of the chart alone.
+	Inputs, Chart string
+	// Rendered says that Manifest and Lookups are known.
 	Rendered bool
 	// Manifest is the digest of the rendered chart.
 	Manifest string
 	// Lookups is the digest of what the render read from the cluster; "" where it read nothing.
 	Lookups string
-	// AsBefore: another manifest is no news, see [reconcile.asBefore].
-	AsBefore bool
 	// Adopt takes over a release that belongs to no starling. Now tells whether helm still works on one.
 	Adopt bool
 	Now   time.Time
@@ -99,8 +97,7 @@ type want struct {
 
 // same says that a revision has the inputs, as far as is known.
 func (w want) same(last revision) bool {
-	of := last.Labels[LabelInputs]
-	return of != "" && (of == w.inputsLabel() || of == w.Former)
+	return last.Labels[LabelInputs] == w.inputsLabel()
 }
 
 // tried says that the inputs have failed already, and nothing has changed since.
@@ -201,7 +198,7 @@ func decide(last revision, w want) (step, string) {
 	if last.Labels[LabelBack] != "" && w.same(last) && !w.tried(last) {
 		return rendered(w, stepUpgrade, "what was rolled back is tried again")
 	}
-	if of := last.Labels[LabelInputs]; of == w.Inputs || of == w.Former && of != "" {
+	if last.Labels[LabelInputs] == w.Inputs {
 		return stepNothing, "inputs unchanged"
 	}
 	if !w.Rendered {
@@ -210,7 +207,7 @@ func decide(last revision, w want) (step, string) {
 	if last.Labels[LabelInputs] == w.inputsLabel() { // a manifest that differs does so by chance
 		return stepNothing, "inputs and lookups unchanged"
 	}
-	if last.Labels[LabelManifest] != w.Manifest && !w.AsBefore {
+	if last.Labels[LabelManifest] != w.Manifest {
 		return stepUpgrade, "manifest changed"
 	}
 	if w.Lookups != "" && strings.HasPrefix(last.Labels[LabelInputs], inputsLookup+".") {

@@ -311,7 +311,7 @@ func (w *driftWorld) target(color string) Target {
 func (w *driftWorld) repair(only ...Key) Repair {
 	w.t.Helper()
 	t := w.target("")
-	out, err := w.Repair(w.t.Context(), RepairTarget{Ref: t.Ref(), Only: only, Installs: t.Installs})
+	out, err := w.Repair(w.t.Context(), RepairTarget{Target: t, Only: only})
 	if err != nil || out.Lost || out.Waits != "" {
 		w.t.Fatalf("%+v, %v", out, err)
 	}

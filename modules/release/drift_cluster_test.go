@@ -118,7 +118,7 @@ func TestRepairInADeletedNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	repair := func() Repair {
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Timeout: time.Minute})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestNoRepairDuringAnUpgradeByHand(t *testing.T) {
 	}
 	eventually(t, "helm has deleted the object", gone)
 	key := func(name string) Key { return Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: name} }
-	repair := RepairTarget{Ref: target.Ref(), Only: []Key{key("web"), key("extra")}, Gone: []Key{key("extra")}, Installs: target.Installs}
+	repair := RepairTarget{Target: target, Only: []Key{key("web"), key("extra")}, Gone: []Key{key("extra")}}
 	out, err := w.Repair(t.Context(), repair)
 	if err != nil || out.Lost || !strings.Contains(out.Waits, "pending-upgrade") || !gone() || (&others{w, configMaps}).color() != "blue" {
 		t.Errorf("%+v, %v", out, err)

@@ -103,7 +103,7 @@ func testDriftLeft(t *testing.T, w *driftWorld) {
 	}
 	repair := func() Repair {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Ignore: target.Ignore, Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target})
 		if err != nil || out.Lost || out.Waits != "" || out.Objects.Digest == "" {
 			t.Fatalf("%+v, %v", out, err)
 		}

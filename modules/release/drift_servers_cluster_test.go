@@ -169,7 +169,7 @@ func TestDriftOfAggregatedAPIs(t *testing.T) {
 	gears := &others{w, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gears"}}
 	for _, change := range []string{`{"spec":{"count":2}}`, `{"spec":{"more":2}}`} {
 		gears.merge(change)
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Only: []Key{res.Objects.Seen[0].Key}})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{res.Objects.Seen[0].Key}})
 		if err != nil || len(out.Written) != 1 && strings.Contains(change, "count") || len(out.Objects.Seen) != 1 || out.Objects.Seen[0].Version == res.Objects.Seen[0].Version {
 			t.Errorf("%+v, %v", out, err)
 		}

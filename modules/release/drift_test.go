@@ -163,7 +163,7 @@ func TestRepairReports(t *testing.T) {
 	}
 	report := func(missing bool) {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs, Report: true})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Report: true})
 		if err != nil || len(out.Written) != 1 || out.Written[0].Kind != "ConfigMap" || seenOf(t, out.Objects, "configmaps").Missing != missing {
 			t.Errorf("%+v, %v", out, err)
 		}
@@ -185,7 +185,7 @@ func TestRepairOfNothing(t *testing.T) {
 	target := w.target("red")
 	repair := func() Repair {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,12 +197,12 @@ func TestRepairOfNothing(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref()}); err == nil || !strings.Contains(err.Error(), "module(installs") {
+	if _, err := w.Repair(t.Context(), RepairTarget{Target: named(target.Ref())}); err == nil || !strings.Contains(err.Error(), "module(installs") {
 		t.Errorf("an object that the module does not name: %v", err)
 	}
 	o := &others{w, configMaps}
 	o.merge(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`)
-	if _, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs}); err == nil || !strings.Contains(err.Error(), "ConfigMap web in namespace apps: it belongs to the helm release other") {
+	if _, err := w.Repair(t.Context(), RepairTarget{Target: target}); err == nil || !strings.Contains(err.Error(), "ConfigMap web in namespace apps: it belongs to the helm release other") {
 		t.Errorf("an object of another release: %v", err)
 	}
 	o.merge(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"web"},"finalizers":["example.com/wait"]}}`)
@@ -249,7 +249,9 @@ func TestErrorsOfRepairsShowNoSecret(t *testing.T) {
 	server := f.server
 	for before := range 20 {
 		f.server = refusing{server, strings.Repeat("x", chart.MaxError-before) + "hunter2-and-more and others-know-this"}
-		_, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Secrets: func() []string { return []string{"others-know-this"} }})
+		of := named(target.Ref())
+		of.Secrets = func() []string { return []string{"others-know-this"} }
+		_, err := w.Repair(t.Context(), RepairTarget{Target: of})
 		if err == nil || strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "others-know") || !strings.Contains(err.Error(), "Secret web") {
 			t.Errorf("%v", err)
 		}
@@ -341,4 +343,9 @@ func TestRepairKeepsTheLastLine(t *testing.T) {
 			t.Errorf("its text is %q", text)
 		}
 	}
+}
+
+// named is a target that says which release is meant, and no more.
+func named(ref Ref) Target {
+	return Target{Input: chart.Input{Module: ref.Module, Name: ref.Name, Namespace: ref.Namespace}}
 }

@@ -122,7 +122,7 @@ func testDeletedKind(t *testing.T, w *driftWorld, manager func() *Manager, settl
 			w.Manager = manager()
 		}
 		repair := func() (Repair, error) {
-			return w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Installs: target.Installs})
+			return w.Repair(t.Context(), RepairTarget{Target: target})
 		}
 		out, err := repair()
 		if err == nil || !out.Lost || !strings.Contains(err.Error(), "the cluster does not serve kind Gadget of "+group+"/v1 any more") {

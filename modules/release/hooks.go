@@ -14,20 +14,17 @@ import (
 
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
-	"github.com/starling-operator/starling/runtime/apply"
 )
 
 // hooks runs the hooks of a chart at a point of its release, one after the other, by their weights and names. Each is
 // made anew by the rules of its delete policy; a Job or Pod is waited for. members are objects of the release: a hook
 // that takes the place of one is applied to it, and nothing is deleted, but Jobs and Pods, which have to run.
-func (l *life) hooks(rel *helm.Release, at helm.HookEvent, members []stored) error {
-	if err := l.runHooks(rel, at, members); err != nil {
-		return fmt.Errorf("failed %s: %w", at, err)
-	}
-	return nil
-}
-
-func (l *life) runHooks(rel *helm.Release, at helm.HookEvent, members []stored) error {
+func (l *life) hooks(rel *helm.Release, at helm.HookEvent, members []stored) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("failed %s: %w", at, err)
+		}
+	}()
 	list := slices.DeleteFunc(slices.Clone(rel.Hooks), func(h *helm.Hook) bool { return !slices.Contains(h.Events, at) })
 	slices.SortStableFunc(list, func(a, b *helm.Hook) int {
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
@@ -124,7 +121,8 @@ func (l *life) makeHook(s stored, members []stored, since time.Time) error {
 			default:
 				return foreign(s.key, by)
 			}
-			_, err = l.m.writer(l.warn).Apply(l.ctx, to, apply.Object{Want: s.obj, Whole: s.obj, Live: live})
+			c := change{ref: l.ref, s: s, live: live}
+			_, _, err = c.apply(l.ctx, l.m.writer(l.warn), to)
 		}
 		if !apierrors.IsNotFound(err) {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +92,7 @@ func TestKeysOfListsReal(t *testing.T) {
 	if _, err := services.Patch(t.Context(), "web", types.JSONPatchType, []byte(`[{"op": "remove", "path": "/spec/ports/1"}]`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Repair(t.Context(), RepairTarget{Ref: f.target(nil).Ref(), Timeout: time.Minute}); err != nil || now() != want {
+	if _, err := f.Repair(t.Context(), RepairTarget{Target: named(f.target(nil).Ref())}); err != nil || now() != want {
 		t.Errorf("a repair gives\n%s, want\n%s (%v)", now(), want, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
@@ -138,11 +139,7 @@ func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last rev
 			p.rel.Info.LastDeployed = newest.Info.LastDeployed // what it wrote then counts
 			l.since = newest.Info.LastDeployed.Time
 		}
-		for key, value := range newest.Labels {
-			if _, ours := p.rel.Labels[key]; !ours {
-				p.rel.Labels[key] = value
-			}
-		}
+		p.rel.Labels = labels.Merge(newest.Labels, p.rel.Labels)
 		delete(p.rel.Labels, LabelTried)
 		delete(p.rel.Labels, LabelBack)
 		p.rel.Info.FirstDeployed = p.before.Info.FirstDeployed
@@ -176,17 +173,12 @@ func (l *life) before(last revision) (rel, newest *helm.Release, err error) {
 	if newest, err = l.read(last.Number); err != nil || last.Status == helm.StatusDeployed {
 		return newest, newest, err
 	}
-	all, err := l.m.revisions(l.ctx, l.ref)
-	if err != nil {
-		return nil, nil, err
+	number, err := l.m.lastDeployed(l.ctx, l.ref)
+	if err != nil || number == 0 {
+		return newest, newest, err
 	}
-	for _, r := range all {
-		if r.Status == helm.StatusDeployed {
-			rel, err = l.read(r.Number)
-			return rel, newest, err
-		}
-	}
-	return newest, newest, nil
+	rel, err = l.read(number)
+	return rel, newest, err
 }
 
 func (l *life) read(number int) (*helm.Release, error) {

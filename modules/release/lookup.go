@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -94,13 +93,9 @@ type found struct {
 func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
 	var texts []string
 	for _, u := range objects {
-		plain := maps.Clone(u.Object)
-		if meta, is := plain["metadata"].(map[string]any); is {
-			meta = maps.Clone(meta)
-			delete(meta, "managedFields")
-			delete(meta, "resourceVersion")
-			plain["metadata"] = meta
-		}
+		plain, metadata := effect.WithMetadata(u.Object)
+		delete(metadata, "managedFields")
+		delete(metadata, "resourceVersion")
 		text, _ := json.Marshal(plain) // it has come as JSON
 		texts = append(texts, string(text))
 	}
@@ -129,29 +124,4 @@ func digestOf(answers map[effect.Ref]found) string {
 	}
 	slices.Sort(lines)
 	return chart.Digest(strings.Join(lines, "\n"))
-}
-
-// asBefore says whether a release that an earlier version has made, which kept no digest of what was looked up, has
-// chart and values of today, and its chart renders to something else each time: then nobody knows of a change.
-func (r *reconcile) asBefore() (bool, error) {
-	was := r.last.Labels
-	r.follow(r.rendered, was[LabelManifest] == r.want.Manifest)
-	if was[LabelInputs] != inputsLookup || was[LabelChart] != r.want.Chart || was[LabelManifest] == r.want.Manifest || r.want.Lookups == "" {
-		return false, nil
-	}
-	last, err := r.m.Last(r.ctx, r.t.Namespace, r.t.Name)
-	if err != nil || last == nil {
-		return false, err
-	}
-	then := r.t
-	then.Values = last.Config
-	values, err := json.Marshal(then.Input.Read())
-	if err != nil {
-		return false, err
-	}
-	if is, err := json.Marshal(r.t.Input.Read()); err != nil || string(is) != string(values) {
-		return false, err
-	}
-	again, err := r.renderAs(true, 1)
-	return err == nil && again.digest != r.want.Manifest, err
 }

@@ -204,7 +204,7 @@ func (r *reconcile) inputs() error {
 	if err != nil {
 		return err
 	}
-	r.want.Inputs, r.want.Former, r.want.Chart = in.Digest, in.Former, chart.Digest(r.facts.Digest)
+	r.want.Inputs, r.want.Chart = in.Digest, chart.Digest(r.facts.Digest)
 	return r.m.ask(r.t.Ref(), in.Asks)
 }
 
@@ -235,8 +235,8 @@ func (r *reconcile) render() error {
 		return err
 	}
 	r.want.Rendered, r.want.Manifest, r.want.Lookups = true, r.rendered.digest, r.rendered.lookups
-	r.want.AsBefore, err = r.asBefore()
-	return err
+	r.follow(r.rendered, r.last.Labels[LabelManifest] == r.want.Manifest)
+	return nil
 }
 
 // renderAs renders the chart with what the API server serves now.

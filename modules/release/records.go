@@ -57,10 +57,6 @@ type batch struct {
 	refused map[string]error
 }
 
-func newRecords(stopped context.Context, core corev1client.CoreV1Interface, namespace, name, instance string) *records {
-	return &records{stopped: stopped, core: core, namespace: namespace, name: name, instance: instance}
-}
-
 // Installed lists what is recorded, by namespace and name: every release that this instance may have installed. A
 // record whose release is gone is possible (Uninstall then removes it), a release without a record is not. Entries
 // that cannot be read are logged and left out.
@@ -160,12 +156,8 @@ func (r *records) shards() []shard {
 	return r.known
 }
 
-// remove takes the record of ref away.
-func (r *records) remove(ctx context.Context, ref Ref) error {
-	return r.change(ctx, recordKey(ref), nil)
-}
-
-// change puts one entry into the next write and waits for it. A value that is there already costs nothing.
+// change puts one entry, nil to take it away, into the next write and waits for it. A value that is there already costs
+// nothing.
 func (r *records) change(ctx context.Context, key string, value *string) error {
 	r.mu.Lock()
 	have, is := valueOf(r.known, key)

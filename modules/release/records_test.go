@@ -56,7 +56,7 @@ func (f *recordsFixture) restart(t *testing.T) {
 	t.Cleanup(end)
 	f.end = end
 	f.Manager = &Manager{o: Options{Log: zerolog.Nop()}}
-	f.records = newRecords(ctx, f.client.CoreV1(), "ops", "starling-releases", "ops.starling")
+	f.records = &records{stopped: ctx, core: f.client.CoreV1(), namespace: "ops", name: "starling-releases", instance: "ops.starling"}
 }
 
 func (f *recordsFixture) writes() int {
@@ -102,7 +102,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("a record that is there: %d writes, %v", f.writes()-writes, err)
 	}
 	for range 2 {
-		if err := f.records.remove(t.Context(), web); err != nil {
+		if err := f.records.change(t.Context(), recordKey(web), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,7 +262,7 @@ func TestRecordsOfManyReleases(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() {
 			for i := worker; i < n; i += 8 {
-				if err := f.records.remove(t.Context(), longRecord(i, 0).Ref); err != nil {
+				if err := f.records.change(t.Context(), recordKey(longRecord(i, 0).Ref), nil); err != nil {
 					t.Error(err)
 					return
 				}

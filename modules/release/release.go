@@ -173,7 +173,9 @@ func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
-	m.records = newRecords(m.stopped, m.core, m.o.Namespace, m.o.Name+"-releases", m.o.Instance)
+	m.records = &records{
+		stopped: m.stopped, core: m.core, namespace: m.o.Namespace, name: m.o.Name + "-releases", instance: m.o.Instance,
+	}
 	m.glances = glances{}
 	m.crds.begin()
 	for _, of := range m.remembered() {
@@ -244,8 +246,6 @@ type Result struct {
 	// RolledBack says, for people, which revision has failed, why, and which one the release is back at; "": it is as its
 	// inputs say.
 	RolledBack string
-	// RenderSkipped: the inputs were unchanged.
-	RenderSkipped bool
 	// Objects are those of the release, by which drift is found.
 	Objects Objects
 	// Unknown says, for people, which fields the API server has dropped from the objects of the release:

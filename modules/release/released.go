@@ -40,6 +40,12 @@ type Object struct {
 // Scope is where objects of one kind are watched; Namespace is empty for kinds that have none.
 type Scope struct{ APIVersion, Kind, Namespace string }
 
+// Compare orders scopes by API version, kind and namespace.
+func (s Scope) Compare(o Scope) int {
+	kinds := cmp.Or(cmp.Compare(s.APIVersion, o.APIVersion), cmp.Compare(s.Kind, o.Kind))
+	return cmp.Or(kinds, cmp.Compare(s.Namespace, o.Namespace))
+}
+
 // MarshalText writes it in short, as the records hold one for each kind of each release: "apps/v1 Deployment apps".
 func (s Scope) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSpace(s.APIVersion + " " + s.Kind + " " + s.Namespace)), nil
@@ -167,9 +173,7 @@ func (r *reconcile) noteObjects(s *life, shown rendering) error {
 }
 
 func (r *reconcile) result(action, why string) Result {
-	res := Result{
-		Action: action, Reason: why, Revision: r.last.Number, RenderSkipped: !r.want.Rendered, Objects: r.objects,
-	}
+	res := Result{Action: action, Reason: why, Revision: r.last.Number, Objects: r.objects}
 	if action == ActionUnchanged && !r.t.IgnoreDrift {
 		res.Objects = r.recorded()
 	}
@@ -202,9 +206,7 @@ func kindsOf(objects []Object) []Scope {
 	for _, o := range objects {
 		kinds = append(kinds, Scope{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace})
 	}
-	slices.SortFunc(kinds, func(a, b Scope) int {
-		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace))
-	})
+	slices.SortFunc(kinds, Scope.Compare)
 	return slices.Compact(kinds)
 }
 

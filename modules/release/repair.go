@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -21,25 +20,18 @@ import (
 // repairsSideBySide is how many objects of one kind are repaired at a time.
 const repairsSideBySide = 8
 
-// RepairTarget says which objects of a release shall be as its last revision has them.
+// RepairTarget says which objects of a release shall be as its last revision has them. Of the target it needs the name,
+// and what the chart may hold, what is left to others, what no error may show, and the timeout.
 type RepairTarget struct {
-	Ref
+	Target
 	// Only are the objects to repair, nil for all.
 	Only []Key
 	// Gone are those of Only that were seen to be gone: they are made without a look whether they are
 	// there, and looked at if that fails.
 	Gone []Key
-	// Ignore is left to others.
-	Ignore []owned.Ignore
-	// Installs are the objects that the chart may hold, see [Target].
-	Installs []builtins.Grant
-	// Secrets returns texts that no error may show; nil: none.
-	Secrets func() []string
 	// Report writes nothing but the label by which objects are watched: Repair.Written are
 	// the objects that would have been written.
 	Report bool
-	// Timeout ends the whole repair; 0 means 10 minutes.
-	Timeout time.Duration
 }
 
 // Repair is how a [Manager.Repair] went.
@@ -78,7 +70,7 @@ func (m *Manager) Repair(ctx context.Context, t RepairTarget) (_ Repair, err err
 	defer leave(&err)
 	r := &repair{m: m, ctx: ctx, t: t, gone: sets.New(t.Gone...)}
 	err = r.run()
-	return r.out, readable(ctx, r.target(), r.rendering(), err)
+	return r.out, readable(ctx, r.t.Target, r.rendering(), err)
 }
 
 // repair is one call of Repair.
@@ -93,21 +85,17 @@ type repair struct {
 	out      Repair
 }
 
-// target and rendering are what a reconcile would have, as far as errors and rights go by it.
-func (r *repair) target() Target {
-	return Target{Input: chart.Input{Module: r.t.Module, Name: r.t.Name, Namespace: r.t.Namespace, Installs: r.t.Installs}, Secrets: r.t.Secrets}
-}
-
+// rendering is what a reconcile would have, as far as errors go by it.
 func (r *repair) rendering() rendering {
 	return rendering{files: map[string]string{"manifest": r.manifest}}
 }
 
 func (r *repair) run() error {
-	if err := validateName(r.t.Ref); err != nil {
+	if err := validateName(r.t.Ref()); err != nil {
 		return err
 	}
 	r.lookAhead()
-	rel, uid, waits, err := r.m.deployed(r.ctx, r.t.Ref)
+	rel, uid, waits, err := r.m.deployed(r.ctx, r.t.Ref())
 	if r.out.Waits = waits; err != nil || waits != "" {
 		return err
 	}
@@ -120,18 +108,18 @@ func (r *repair) run() error {
 	}
 	r.manifest, r.ran, r.out.Objects.Of = rel.Manifest, HooksRan(rel), uid
 	holds(r.ctx, len(rel.Manifest))
-	all, unserved, err := r.m.storedObjects(r.t.Ref, rel.Manifest)
+	all, unserved, err := r.m.storedObjects(r.t.Ref(), rel.Manifest)
 	if err != nil {
 		return err
 	}
-	if err := r.m.limitList(r.target(), all); err != nil {
+	if err := r.m.limitList(r.t.Target, all); err != nil {
 		return err
 	}
 	list := r.chosen(all)
 	found := r.each(list)
 	if slices.ContainsFunc(found, func(o outcomeOf) bool { return o.unserved }) { // it may be served in another version
 		r.m.ResetDiscovery()
-		if all, unserved, err = r.m.storedObjects(r.t.Ref, rel.Manifest); err != nil {
+		if all, unserved, err = r.m.storedObjects(r.t.Ref(), rel.Manifest); err != nil {
 			return err
 		}
 		for _, s := range r.chosen(all) {
@@ -148,7 +136,7 @@ func (r *repair) run() error {
 			err = errUnserved(unserved[0])
 		}
 		r.m.ResetDiscovery()
-		r.m.kindless.Store(r.t.Ref, nil)
+		r.m.kindless.Store(r.t.Ref(), nil)
 	}
 	if r.out.Lost || r.ctx.Err() != nil {
 		r.out.Failed = nil
@@ -156,7 +144,7 @@ func (r *repair) run() error {
 	if err != nil || r.out.Objects.Digest == "" || r.t.Report && len(r.out.Written) > 0 {
 		return err
 	}
-	return r.m.NoteObjects(r.ctx, r.t.Ref, r.out.Objects)
+	return r.m.NoteObjects(r.ctx, r.t.Ref(), r.out.Objects)
 }
 
 // errUnserved says that an object is of a kind that is not there, mostly because somebody has
@@ -237,7 +225,7 @@ func (r *repair) failure(found []outcomeOf) error {
 	}
 	err := failed[0].err
 	if !failed[0].unserved { // masked before it is cut: a part of a secret is not known
-		text := chart.Tidy(newMask(r.target(), r.rendering()).Text(err.Error()))
+		text := chart.Tidy(newMask(r.t.Target, r.rendering()).Text(err.Error()))
 		err = fmt.Errorf("%s: %w", chart.Object{Ref: failed[0].key}, &worded{text, err})
 	}
 	if len(failed) > 1 {

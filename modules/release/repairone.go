@@ -102,7 +102,7 @@ func (r *repair) one(s stored, gone bool) outcomeOf {
 		out.waits = s.String() + " is being deleted"
 		return out
 	case err == nil:
-		if by := r.t.Ref.holderOf(live); by != "" {
+		if by := r.t.Ref().holderOf(live); by != "" {
 			err = fmt.Errorf("it belongs to %s now: delete or rename one of the two", by)
 		} else {
 			live, err = r.restore(client, s, live, paths, &out)
@@ -156,7 +156,7 @@ func (r *repair) restore(
 			return nil, err
 		}
 	}
-	c := change{ref: r.t.Ref, s: s, was: s.obj, live: live, ignore: paths, ran: r.ran}
+	c := change{ref: r.t.Ref(), s: s, was: s.obj, live: live, ignore: paths, ran: r.ran}
 	now, left, err := c.apply(r.ctx, r.writer(s), client)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (r *repair) restore(
 		if s.ignored(r.t.Ignore, e.Path) {
 			continue
 		}
-		if _, told := r.m.told.LoadOrStore(fmt.Sprint(r.t.Ref, s.key, e.Path, e.By), nil); !told {
+		if _, told := r.m.told.LoadOrStore(fmt.Sprint(r.t.Ref(), s.key, e.Path, e.By), nil); !told {
 			out.left = append(out.left, e)
 		}
 	}

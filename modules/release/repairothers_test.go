@@ -43,7 +43,7 @@ func TestARepairInAnotherVersion(t *testing.T) {
 	}
 	repair := func(gone ...Key) Repair {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs, Only: gone, Gone: gone})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: web, Only: gone, Gone: gone})
 		if err != nil || out.Lost {
 			t.Errorf("lost: %t, %v", out.Lost, err)
 		}
@@ -64,7 +64,7 @@ func TestARepairInAnotherVersion(t *testing.T) {
 	}
 	define(strings.ReplaceAll(spec, "count", "size"))
 	w.patch(v2, "apps", "a", `{"spec": {"size": 2}}`)
-	out, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs})
+	out, err := w.Repair(t.Context(), RepairTarget{Target: web})
 	if err == nil || !strings.Contains(err.Error(), "Gadget a in namespace apps") || !strings.Contains(err.Error(), "the version of the chart is served no more: write apiVersion: "+w.group+"/v2") || out.Lost || len(out.Failed) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -86,7 +86,7 @@ func TestWhatIsLeftIsToldOnce(t *testing.T) {
 	const path = "webhooks[name=a.example.org].clientConfig.caBundle"
 	for i, bundle := range []string{"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1BPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1RPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="} {
 		w.patch(hooks, "", "gate", `{"webhooks": `+hook(bundle)+`}`)
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs, Only: []Key{key}})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: web, Only: []Key{key}})
 		if left := out.Left[key]; err != nil || len(out.Written) > 0 || len(left) != 1-i || i == 0 && (left[0].Path.String() != path || left[0].By != "somebody") {
 			t.Errorf("%d: %+v, %v", i, out, err)
 		}
@@ -96,7 +96,8 @@ func TestWhatIsLeftIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Manager.told.Clear()
-	if out, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref(), Installs: web.Installs, Ignore: []owned.Ignore{ignore}}); err != nil || len(out.Left)+len(out.Written) > 0 {
+	web.Ignore = []owned.Ignore{ignore}
+	if out, err := w.Repair(t.Context(), RepairTarget{Target: web}); err != nil || len(out.Left)+len(out.Written) > 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -129,7 +130,7 @@ func TestAPolicyThatChangesWhatIsWritten(t *testing.T) {
 		t.Errorf("%q, %v", res.Unknown, err)
 	}
 	for range 2 {
-		if out, err := w.Repair(t.Context(), RepairTarget{Ref: web.Ref()}); err != nil || len(out.Written) > 0 {
+		if out, err := w.Repair(t.Context(), RepairTarget{Target: named(web.Ref())}); err != nil || len(out.Written) > 0 {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestNoRepairWhileSomebodyUpgrades(t *testing.T) {
 	}
 	repair := func(only ...Key) Repair {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: only, Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: only})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestARepairNamesFields(t *testing.T) {
 	key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
 	repair := func() (fields []string) {
 		t.Helper()
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}})
 		if err != nil || len(out.Written) != 1 || o.color() != "red" {
 			t.Fatalf("%v: %+v, color %s", err, out, o.color())
 		}
@@ -163,7 +163,7 @@ func TestARepairWritesNoOtherObject(t *testing.T) {
 			w, f := released(t)
 			o, target := &others{w, configMaps}, w.target("red")
 			key := Key{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.apps, Name: "web"}
-			want := RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs}
+			want := RepairTarget{Target: target, Only: []Key{key}}
 			if o.merge(`{"data":{"color":"blue"}}`); name != "edited" {
 				o.remove()
 			}
@@ -209,7 +209,7 @@ func TestARepairPutsRightWhatGoesMeanwhile(t *testing.T) {
 			}
 			return server.RoundTrip(r)
 		})
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}})
 		if err != nil || o.color() != "red" || o.get().GetLabels()[effect.ReleasedByLabel] == "" {
 			t.Errorf("%d times: %+v, %v, color %q, labels %v", times, out, err, o.color(), o.get().GetLabels())
 		}
@@ -272,7 +272,7 @@ func TestRequestsOfARepair(t *testing.T) {
 	repair := func(want ...string) {
 		t.Helper()
 		requests = nil
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Gone: []Key{key}, Installs: target.Installs})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}, Gone: []Key{key}})
 		got := slices.Sorted(slices.Values(requests))
 		if err != nil || len(out.Written) != 1 || o.color() != "red" {
 			t.Errorf("%+v, %v, color %s", out, err, o.color())
@@ -311,7 +311,7 @@ func TestNoRepairOfWhatTheChartHasNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, gone := range [][]Key{nil, {key}} {
-		out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Gone: gone})
+		out, err := w.Repair(t.Context(), RepairTarget{Target: named(target.Ref()), Only: []Key{key}, Gone: gone})
 		if _, there := o.client().Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(out.Written) > 0 || !apierrors.IsNotFound(there) {
 			t.Errorf("%+v, %v; the object is there: %v", out, err, there)
 		}

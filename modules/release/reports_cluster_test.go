@@ -140,7 +140,7 @@ func TestKeysThatListsHaveTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := f.Repair(t.Context(), RepairTarget{Ref: target(5353, true).Ref()})
+	out, err := f.Repair(t.Context(), RepairTarget{Target: named(target(5353, true).Ref())})
 	if err != nil || len(out.Written) != 2 || out.Objects.Digest == "" {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -194,7 +194,7 @@ func TestFieldsThatExcludeEachOther(t *testing.T) {
 		if i%2 == 0 {
 			f.reconcile(target(54 + i))
 		}
-		out, err := f.Repair(t.Context(), RepairTarget{Ref: target(53).Ref()})
+		out, err := f.Repair(t.Context(), RepairTarget{Target: named(target(53).Ref())})
 		if err != nil || out.Objects.Digest == "" || i%2 == 1 && len(out.Written) != 1 {
 			t.Errorf("edit %d: %+v, %v", i, out, err)
 		}

@@ -47,7 +47,7 @@ func TestFieldsOfOthersOutliveTheirWriters(t *testing.T) {
 				lose(o)
 				for range repaired {
 					o.merge(`{"data":{"color":"theirs"}}`)
-					if _, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref()}); err != nil {
+					if _, err := w.Repair(t.Context(), RepairTarget{Target: named(target.Ref())}); err != nil {
 						t.Fatal(err)
 					}
 					want(map[string]string{"color": "red", "more": "x", "filled": "by others"})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,15 +33,14 @@ func (l *life) final(err error) bool {
 
 // back is the manifest of the revision that is deployed.
 func (r *reconcile) back() (rendering, error) {
-	all, err := r.m.revisions(r.ctx, r.t.Ref())
+	number, err := r.m.lastDeployed(r.ctx, r.t.Ref())
 	if err != nil {
 		return rendering{}, err
 	}
-	i := slices.IndexFunc(all, func(of revision) bool { return of.Status == helm.StatusDeployed })
-	if i < 0 {
+	if number == 0 {
 		return rendering{}, fmt.Errorf("revision %d failed, and there is no deployed revision to go back to", r.last.Number)
 	}
-	rel, _, err := r.m.read(r.ctx, r.t.Ref(), all[i].Number)
+	rel, _, err := r.m.read(r.ctx, r.t.Ref(), number)
 	if err != nil {
 		return rendering{}, err
 	}

@@ -58,7 +58,7 @@ func testNamespaceOfARole(t *testing.T, w *driftWorld) {
 					return live.GetResourceVersion()
 				}
 				before := version()
-				out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Only: []Key{key}, Gone: gone, Installs: target.Installs})
+				out, err := w.Repair(t.Context(), RepairTarget{Target: target, Only: []Key{key}, Gone: gone})
 				if err != nil || len(out.Written) != written || out.Lost || written == 0 && version() != before {
 					t.Errorf("%+v, %v, version %s, now %s", out, err, before, version())
 				}

@@ -38,6 +38,15 @@ func (m *Manager) latest(ctx context.Context, ref Ref) (revision, error) {
 	return all[0], nil
 }
 
+// lastDeployed is the number of the newest revision that is deployed; 0: none is.
+func (m *Manager) lastDeployed(ctx context.Context, ref Ref) (int, error) {
+	all, err := m.revisions(ctx, ref)
+	if i := slices.IndexFunc(all, func(r revision) bool { return r.Status == helm.StatusDeployed }); i >= 0 {
+		return all[i].Number, nil
+	}
+	return 0, err
+}
+
 // RevisionsOf selects the Secrets of all revisions of a release, in its namespace.
 func RevisionsOf(ref Ref) string { return labels.Set{"owner": "helm", "name": ref.Name}.String() }
 

@@ -151,12 +151,12 @@ spec:
 	release(true)
 	both := "map[list:[map[name:a] map[name:c]] rules:[map[path:/admin refs:[map[name:stable weight:100] map[name:canary weight:0]]] map[path:/api refs:[map[name:stable weight:10] map[name:canary weight:90]]]]]"
 	is(both)
-	if out, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Ignore: target.Ignore, Installs: target.Installs}); err != nil || len(out.Written) > 0 {
+	if out, err := w.Repair(t.Context(), RepairTarget{Target: target}); err != nil || len(out.Written) > 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 	is(both)
 	o.merge(`{"spec":{"list":[{"name":"c"},{"name":"d"}]}}`)
-	if _, err := w.Repair(t.Context(), RepairTarget{Ref: target.Ref(), Ignore: target.Ignore, Installs: target.Installs}); err != nil {
+	if _, err := w.Repair(t.Context(), RepairTarget{Target: target}); err != nil {
 		t.Error(err)
 	}
 	is("map[list:[map[name:a] map[name:c]]" + both[len("map[list:[map[name:a] map[name:c]]"):])

@@ -60,7 +60,7 @@ func (m *Manager) forget(ctx context.Context, ref Ref) error {
 	for _, of := range m.remembered() {
 		of.Delete(ref)
 	}
-	return m.records.remove(ctx, ref)
+	return m.records.change(ctx, recordKey(ref), nil)
 }
 
 // uninstall ends a release: hooks before, its objects, hooks after, its revisions, the newest one last. One that was

@@ -294,8 +294,8 @@ type change struct {
 }
 
 // mostMeetings is how often a change is decided anew because others have written the object meanwhile. A controller
-// may write the status all the time.
-const mostMeetings = 3
+// may write the status all the time: lastMeetings more tries apply whatever it has come to.
+const mostMeetings, lastMeetings = 3, 5
 
 // apply writes the object, leaves to others what is theirs, and says which fields are left to other writers of the
 // release. A change that others make between the look and the write counts, too.
@@ -303,7 +303,7 @@ func (c *change) apply(ctx context.Context, w apply.Writer, to dynamic.ResourceI
 	for met := 0; ; met++ {
 		w.AsSeen = met < mostMeetings
 		now, left, err = c.write(ctx, w, to)
-		if !w.AsSeen || !apierrors.IsConflict(err) {
+		if met == mostMeetings+lastMeetings || !apierrors.IsConflict(err) {
 			return now, left, err
 		}
 		live, lost := to.Get(ctx, c.s.key.Name, metav1.GetOptions{})

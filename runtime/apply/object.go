@@ -42,7 +42,8 @@ type Writer struct {
 	Copied func(e metav1.ManagedFieldsEntry) bool
 	// Strict refuses an object with fields that its kind does not have.
 	Strict bool
-	// AsSeen writes to objects only as they were seen: one that others have changed since is the error Conflict.
+	// AsSeen applies to objects only as they were seen: one that others have changed since is the error Conflict, as it
+	// always is where Apply writes in another way.
 	AsSeen bool
 	// DryRun has the API server answer and keep nothing.
 	DryRun bool
@@ -53,7 +54,7 @@ type Writer struct {
 const (
 	// NoVersion is the version of no object: an apply with it makes one, and meets a conflict where one is.
 	NoVersion = "1"
-	// mostTries is how often an object is written that others change at the same time.
+	// mostTries is how often an object is sent of which fields are left out.
 	mostTries = 5
 )
 
@@ -185,34 +186,19 @@ func (w Writer) claim(ctx context.Context, to dynamic.ResourceInterface, live *u
 	if w.DryRun {
 		return live, nil
 	}
-	return w.patch(ctx, to, live, types.JSONPatchType, w.claims)
+	body, err := w.claims(live)
+	return w.patch(ctx, to, live, types.JSONPatchType, body, err)
 }
 
-// patch writes to an object as it was seen; one that others have changed meanwhile is read again, unless AsSeen. body
-// gives the patch; nil: there is nothing to write.
+// patch writes to an object as it was seen. A body of nil writes nothing; err says why there is none.
 func (w Writer) patch(
-	ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured, form types.PatchType,
-	body func(live *unstructured.Unstructured) ([]byte, error),
+	ctx context.Context, to dynamic.ResourceInterface, live *unstructured.Unstructured,
+	form types.PatchType, body []byte, err error,
 ) (*unstructured.Unstructured, error) {
-	options := metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()}
-	for try := 1; ; try++ {
-		data, err := body(live)
-		if err != nil || data == nil {
-			return live, err
-		}
-		now, err := to.Patch(ctx, live.GetName(), form, data, options)
-		if err == nil || !apierrors.IsConflict(err) || w.AsSeen || try == mostTries {
-			return now, err
-		}
-		uid := live.GetUID()
-		if live, err = to.Get(ctx, live.GetName(), metav1.GetOptions{}); err != nil {
-			return nil, err
-		}
-		if live.GetUID() != uid {
-			of := schema.GroupResource{Resource: strings.ToLower(live.GetKind())}
-			return nil, apierrors.NewConflict(of, live.GetName(), errors.New("another object has taken its name"))
-		}
+	if err != nil || body == nil {
+		return live, err
 	}
+	return to.Patch(ctx, live.GetName(), form, body, metav1.PatchOptions{FieldManager: w.Manager, DryRun: w.dryRun()})
 }
 
 // Nobody is the manager of fields that were there before the first apply.

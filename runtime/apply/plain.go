@@ -1,14 +1,19 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
 
-	"github.com/starling-operator/starling/runtime/effect"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Applied is the annotation of an object whose API server has no server-side apply. It holds a digest of what was
@@ -47,4 +52,40 @@ func PlainOf(live map[string]any, manager string) bool {
 // AsNoted says whether live is plain, and as want was written. The API server may have filled in more.
 func AsNoted(want, live map[string]any, manager string) bool {
 	return Plain(live, manager) && equal(Noted(want), live, true)
+}
+
+// replace writes an object as a whole, and leaves what others have written of its metadata, and its status.
+func (w Writer) replace(ctx context.Context, to dynamic.ResourceInterface, whole, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	body, err := Replacement(whole, live)
+	return w.patch(ctx, to, live, types.MergePatchType, body, err)
+}
+
+// Replacement is the merge patch that makes live the whole object, in the state in which it is; nil: it is that. Labels
+// and annotations of others stay, and so does the status.
+func Replacement(whole, live *unstructured.Unstructured) ([]byte, error) {
+	next := Desired(whole)
+	next.Object["metadata"] = Union(next.Object["metadata"], live.Object["metadata"].(map[string]any))
+	if next.Object["status"] = live.Object["status"]; next.Object["status"] == nil {
+		delete(next.Object, "status")
+	}
+	before, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	after, err := next.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil || string(patch) == "{}" {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, err
+	}
+	if err := unstructured.SetNestedField(fields, live.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }

@@ -80,22 +80,23 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	if m.Kind == effect.WriteApply && m.Unchanged == nil {
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
-			if !w.madeFor(live, m.Object, manager) {
-				parent := reconcile.Parent{Controller: reconcile.ControllerOf(m.Object), Module: effect.ManagerModule(manager)}
-				parent.Key, parent.UID = reconcile.ParentOf(m.Object)
-				keeper := reconcile.Keeper(live, parent)
-				switch {
-				case m.Adopt && keeper == "":
-					return nil
-				case keeper == "":
-					return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, give the child another name, or say adopt = True, if the part has no fill", m.Ref)
-				case m.Adopt:
-					return fmt.Errorf("cannot apply %s: it is there, and is not taken over, as %s: delete it, or give the child another name", m.Ref, keeper)
-				}
-				return fmt.Errorf("cannot apply %s: it is there, and this controller did not make it for this parent: delete it, or give the child another name", m.Ref)
+			if w.madeFor(live, m.Object, manager) {
+				found = live
+				return errFound
 			}
-			found = live
-			return errFound
+			parent := reconcile.Parent{Controller: reconcile.ControllerOf(m.Object), Module: effect.ManagerModule(manager)}
+			parent.Key, parent.UID = reconcile.ParentOf(m.Object)
+			keeper := reconcile.Keeper(live, parent)
+			why, do := "this controller did not make it for this parent", "delete it, or give the child another name"
+			switch {
+			case m.Adopt && keeper == "":
+				return nil
+			case keeper == "":
+				do = "delete it, give the child another name, or say adopt = True, if the part has no fill"
+			case m.Adopt:
+				why = "is not taken over, as " + keeper
+			}
+			return fmt.Errorf("cannot apply %s: it is there, and %s: %s", m.Ref, why, do)
 		}
 	}
 	obj, err := w.applyClaimed(ctx, p, cause)

@@ -14,10 +14,9 @@ import (
 // it is, the fields that manager has applied, and who else writes it. [Same], [Written] and [Taker] say the
 // same of it, and so do package reconcile and [kstatus.Of]. It shares maps with live.
 func Pruned(live map[string]any, manager string) map[string]any {
-	out := map[string]any{}
-	if live["apiVersion"] == "v1" && live["kind"] == "Secret" {
-		maps.Copy(out, live)
-	} else {
+	out := live
+	if live["apiVersion"] != "v1" || live["kind"] != "Secret" {
+		out = map[string]any{}
 		if a := apply.FieldsOf(live, manager, ""); apply.Plain(live, manager) {
 			out = contentOf(live)
 		} else if a != nil && !apply.Whole(a.Set) {
@@ -32,11 +31,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 		out["apiVersion"], out["kind"] = live["apiVersion"], live["kind"]
 	}
 	metadata, _ := live["metadata"].(map[string]any)
-	own, _ := out["metadata"].(map[string]any)
-	own = maps.Clone(own)
-	if own == nil {
-		own = map[string]any{}
-	}
+	out, own := effect.WithMetadata(out)
 	maps.Copy(own, effect.Only(metadata, "name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"))
 	if v, there := metadata["finalizers"]; there && own["deletionTimestamp"] != nil { // they say for what it waits
 		own["finalizers"] = v
@@ -47,7 +42,6 @@ func Pruned(live map[string]any, manager string) map[string]any {
 		}
 	}
 	own["managedFields"] = managers(metadata, manager)
-	out["metadata"] = own
 	return out
 }
 

@@ -60,9 +60,9 @@ func TestAMemberIsDeletedAsItWasSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, set := range s.sets() {
-				for i := range set.members {
+				for ref := range set.members {
 					if test.unknown {
-						set.members[i].UID = ""
+						set.members[ref] = ""
 					}
 				}
 			}

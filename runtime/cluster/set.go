@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,18 +19,13 @@ type set struct {
 	// Guarded by the writer's mutex:
 	users   int // that apply it or wait to
 	owned   bool
-	keeps   bool     // it stays when its hook goes
-	at      uint64   // which of all applies was the last one of this set
-	dropped uint64   // the apply with which it is forgotten
-	members []member // in the order of the names of their objects
+	keeps   bool   // it stays when its hook goes
+	at      uint64 // which of all applies was the last one of this set
+	dropped uint64 // the apply with which it is forgotten
+	// members are the uids of the objects that the set has made, "" of one that it may have made.
+	members map[effect.Ref]string
 
 	mu sync.Mutex // one apply at a time
-}
-
-// member is an object that the set has made, or, without a uid, may have made.
-type member struct {
-	effect.Ref
-	UID string
 }
 
 // lock returns a set for one who applies it; unlock must be called. One without members
@@ -55,15 +51,14 @@ func (h *hookSets) lock(name string) (s *set, unlock func()) {
 func (h *hookSets) set(name string) *set {
 	s := h.sets[name]
 	if s == nil {
-		s = &set{}
+		s = &set{members: map[effect.Ref]string{}}
 		h.sets[name] = s
 	}
 	return s
 }
 
 // remember says what the set consists of from now on.
-func (w *Writer) remember(s *set, all map[effect.Ref]string) {
-	members := membersOf(all)
+func (w *Writer) remember(s *set, members map[effect.Ref]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.members = members
@@ -104,7 +99,7 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	for _, m := range a.members {
 		listed[m.Ref.AnyVersion()] = true
 	}
-	gone := slices.DeleteFunc(membersOf(a.known), func(m member) bool { return listed[m.AnyVersion()] })
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(a.known)), func(ref effect.Ref) bool { return listed[ref.AnyVersion()] })
 	if err := a.prune(ctx, gone); err != nil {
 		failed = append(failed, fmt.Errorf("%w (set %q lists it no more)", err, wr.Set.Name))
 	}
@@ -115,24 +110,11 @@ func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error
 	return h.tidy(ctx, len(gone) > 0)
 }
 
-func membersOf(all map[effect.Ref]string) []member {
-	out := make([]member, 0, len(all))
-	for ref, uid := range all {
-		out = append(out, member{ref, uid})
-	}
-	slices.SortFunc(out, func(a, b member) int { return a.Compare(b.Ref) })
-	return out
-}
-
 // knownOf is what the set may have made.
 func (w *Writer) knownOf(s *set) map[effect.Ref]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known := make(map[effect.Ref]string, len(s.members))
-	for _, m := range s.members {
-		known[m.Ref] = m.UID
-	}
-	return known
+	return maps.Clone(s.members)
 }
 
 // defaultSideBySide is how many members of a set are read, written or deleted at a time.

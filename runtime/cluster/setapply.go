@@ -85,12 +85,13 @@ func (a *applying) see(ctx context.Context, ref effect.Ref, obj map[string]any, 
 // read, or are not served, are missing: their write meets the reason.
 func (a *applying) look(ctx context.Context) error {
 	w, unread := a.writer, []effect.Ref{}
-	for _, m := range membersOf(a.known) {
-		if _, seen := a.seen[m.Ref]; !seen {
-			unread = append(unread, m.Ref)
+	for ref := range a.known {
+		if _, seen := a.seen[ref]; !seen {
+			unread = append(unread, ref)
 		}
 	}
 	for len(unread) > 0 {
+		slices.SortFunc(unread, effect.Ref.Compare)
 		places := w.placesOf(unread)
 		unread = nil
 		err := apply.SideBySide(len(places), w.o.SideBySide, func(i int) error {
@@ -111,7 +112,6 @@ func (a *applying) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(unread, effect.Ref.Compare)
 	}
 	return nil
 }
@@ -171,9 +171,9 @@ func (a *applying) member(ctx context.Context, m effect.Write) (uid string, err 
 
 // prune deletes former members: kinds in the order of an uninstall, of one kind the newest
 // first. One that is refused holds up no other.
-func (a *applying) prune(ctx context.Context, gone []member) error {
-	slices.SortFunc(gone, func(x, y member) int {
-		return cmp.Or(cmp.Compare(a.seen[y.Ref].created(), a.seen[x.Ref].created()), y.Compare(x.Ref))
+func (a *applying) prune(ctx context.Context, gone []effect.Ref) error {
+	slices.SortFunc(gone, func(x, y effect.Ref) int {
+		return cmp.Or(cmp.Compare(a.seen[y].created(), a.seen[x].created()), y.Compare(x))
 	})
 	refused, err := a.writer.order(ctx, true).Each(len(gone), func(i int) string { return gone[i].Kind }, func(i int) error {
 		return a.pruneOne(ctx, gone[i])
@@ -183,18 +183,18 @@ func (a *applying) prune(ctx context.Context, gone []member) error {
 
 // pruneOne deletes a former member. One that somebody else has put in its place stays, and so
 // does a copy.
-func (a *applying) pruneOne(ctx context.Context, m member) error {
-	s := a.seen[m.Ref]
-	seen, known := s.live, m.UID != "" && uidOf(s.live) == m.UID
+func (a *applying) pruneOne(ctx context.Context, ref effect.Ref) error {
+	s, uid := a.seen[ref], a.known[ref]
+	seen, known := s.live, uid != "" && uidOf(s.live) == uid
 	switch {
 	case seen == nil && s.certain, seen != nil && !s.made && !known:
 		return nil
 	case known: // its marks do not matter
-		seen = map[string]any{"metadata": map[string]any{"uid": m.UID}}
+		seen = map[string]any{"metadata": map[string]any{"uid": uid}}
 	}
 	// One that was not seen may have lost its label.
-	err := a.writer.remove(ctx, a.marks.manager, m.Ref, seen, a.write.Cause, func(live map[string]any) bool {
-		return m.UID != "" && uidOf(live) == m.UID || a.marks.made(live)
+	err := a.writer.remove(ctx, a.marks.manager, ref, seen, a.write.Cause, func(live map[string]any) bool {
+		return uid != "" && uidOf(live) == uid || a.marks.made(live)
 	})
 	if seen == nil && errors.Is(err, ErrNotServed) {
 		return nil // its objects have gone with the kind

@@ -93,9 +93,9 @@ func (h *hookSets) remove(ctx context.Context, name string, mark uint64) error {
 	if err := a.look(ctx); err != nil {
 		return err
 	}
-	if err := a.prune(ctx, membersOf(a.known)); err != nil {
+	if err := a.prune(ctx, slices.Collect(maps.Keys(a.known))); err != nil {
 		return err
 	}
-	w.remember(s, nil)
+	w.remember(s, map[effect.Ref]string{})
 	return nil
 }

@@ -51,12 +51,13 @@ func heldBy(obj map[string]any) string {
 	return cut(", held by the finalizer " + strings.Join(names, ", "))
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d; the error is why ctx has ended before.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-timer.C:
 		return nil
 	}

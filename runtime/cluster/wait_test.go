@@ -67,10 +67,10 @@ func TestADeleteWaitsForTheEnd(t *testing.T) {
 func TestPauseEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := Pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := pause(t.Context(), time.Nanosecond); err != nil {
+	if err := Pause(t.Context(), time.Nanosecond); err != nil {
 		t.Error(err)
 	}
 }

@@ -72,7 +72,7 @@ func NewWriter(o WriterOptions) *Writer {
 		o.Now = time.Now
 	}
 	if o.Pause == nil {
-		o.Pause = pause
+		o.Pause = Pause
 	}
 	o.SideBySide = cmp.Or(o.SideBySide, defaultSideBySide)
 	w := &Writer{o: o}

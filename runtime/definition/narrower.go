@@ -1,9 +1,11 @@
 package definition
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -31,17 +33,9 @@ func narrower(at string, before, after *schema) string {
 		return ""
 	}
 	if refusesMore(before, after) {
-		if at == "" {
-			return "the object"
-		}
-		return at
+		return cmp.Or(at, "the object")
 	}
-	below := func(name string) string {
-		if at == "" {
-			return name
-		}
-		return at + "." + name
-	}
+	below := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	look := func(name string, old, next *schema) string {
 		switch {
 		case old == nil: // no object has it

@@ -36,12 +36,13 @@ func (t *Tracker) learn(r *tracked) {
 		return
 	}
 	shown := true
-	for at := range r.scopes {
-		if why := at.kind.failed; apierrors.IsForbidden(why) || apierrors.IsMethodNotSupported(why) {
+	for _, at := range r.scopes {
+		k := t.kind(at.APIVersion, at.Kind)
+		if why := k.failed; apierrors.IsForbidden(why) || apierrors.IsMethodNotSupported(why) {
 			r.verify = true // no watch will tell
 			return
 		}
-		shown = shown && at.kind.shows(at.namespace)
+		shown = shown && k.shows(at.Namespace)
 	}
 	if !shown {
 		return
@@ -69,9 +70,9 @@ func (t *Tracker) learn(r *tracked) {
 }
 
 // blind says which objects of a release are not watched, and why; "": all are.
-func (r *tracked) blind() string {
+func (t *Tracker) blind(r *tracked) string {
 	var out []string
-	for _, k := range kindsOf(r.scopes) {
+	for _, k := range t.kindsOf(r.scopes) {
 		if k.failed == nil {
 			continue
 		}
@@ -101,8 +102,8 @@ func (t *Tracker) Drift(module string) engine.Drift {
 		if r.busy {
 			continue
 		}
-		out.Verify, out.Blind = out.Verify || r.verify, cmp.Or(out.Blind, r.blind())
-		r.told = r.off > 0 || r.going > 0 || r.verify || r.blind() != ""
+		out.Verify, out.Blind = out.Verify || r.verify, cmp.Or(out.Blind, t.blind(r))
+		r.told = r.off > 0 || r.going > 0 || r.verify || t.blind(r) != ""
 		if r.off == 0 && r.going == 0 {
 			continue
 		}
@@ -125,10 +126,8 @@ func (o *object) ref() effect.Ref {
 }
 
 func (o *object) drifted() engine.DriftObject {
-	out := engine.DriftObject{Ref: o.ref()}
-	if o.have == nil {
-		out.Missing = true
-	} else {
+	out := engine.DriftObject{Ref: o.ref(), Missing: o.have == nil}
+	if !out.Missing {
 		out.By = o.have.managers()
 	}
 	return out

@@ -4,10 +4,7 @@
 package drift
 
 import (
-	"cmp"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -58,7 +55,7 @@ type tracked struct {
 	module string // "" before somebody has told of it
 	of     string // that of [release.Objects]
 	digest string // of what it holds, before that is known one by one
-	scopes map[scope]bool
+	scopes []release.Scope
 	// objects are those that it should hold, and those that say they belong to it.
 	objects map[*object]bool
 
@@ -71,21 +68,10 @@ type tracked struct {
 	told   bool // the last answer was that something differs
 }
 
-type scope struct {
-	kind      *kind
-	namespace string
-}
-
-func sorted(scopes map[scope]bool) []scope {
-	return slices.SortedFunc(maps.Keys(scopes), func(a, b scope) int {
-		return cmp.Or(strings.Compare(a.kind.apiVersion, b.kind.apiVersion), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.namespace, b.namespace))
-	})
-}
-
 // kindsOf are the kinds of scopes, each once, in order.
-func kindsOf(scopes map[scope]bool) (out []*kind) {
-	for _, at := range sorted(scopes) {
-		out = append(out, at.kind)
+func (t *Tracker) kindsOf(scopes []release.Scope) (out []*kind) {
+	for _, at := range slices.SortedFunc(slices.Values(scopes), release.Scope.Compare) {
+		out = append(out, t.kind(at.APIVersion, at.Kind))
 	}
 	return slices.Compact(out)
 }
@@ -130,7 +116,7 @@ func (o *object) differs() bool {
 func (t *Tracker) tracked(at name) *tracked {
 	r := t.releases[at]
 	if r == nil {
-		r = &tracked{at: at, scopes: map[scope]bool{}, objects: map[*object]bool{}}
+		r = &tracked{at: at, objects: map[*object]bool{}}
 		t.releases[at] = r
 	}
 	return r
@@ -220,13 +206,11 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 	if !r.exact {
 		return out
 	}
+	out.Kinds = r.scopes
 	for o := range r.objects {
 		if o.expected {
 			out.Seen = append(out.Seen, o.known())
 		}
-	}
-	for _, at := range sorted(r.scopes) {
-		out.Kinds = append(out.Kinds, release.Scope{APIVersion: at.kind.apiVersion, Kind: at.kind.kind, Namespace: at.namespace})
 	}
 	out.Digest = release.DigestOf(out.Seen, t.ignoredOf(r.at))
 	return out
@@ -376,7 +360,7 @@ func one(is bool) int {
 
 // tell says that there is news of a release, once until they are asked for.
 func (t *Tracker) tell(r *tracked) {
-	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.going > 0 || r.verify || r.blind() != "") {
+	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.going > 0 || r.verify || t.blind(r) != "") {
 		r.due = true
 		t.o.Changed(r.module)
 	}

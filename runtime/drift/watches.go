@@ -45,21 +45,22 @@ type kind struct {
 
 // use notes in which scopes a release has objects, in the place of those before.
 func (t *Tracker) use(r *tracked, scopes []release.Scope) {
-	touched := r.scopes
-	r.scopes = map[scope]bool{}
-	for at := range touched {
-		if delete(at.kind.uses[at.namespace], r); len(at.kind.uses[at.namespace]) == 0 {
-			delete(at.kind.uses, at.namespace)
+	touched := t.kindsOf(slices.Concat(r.scopes, scopes))
+	for _, at := range r.scopes {
+		uses := t.kind(at.APIVersion, at.Kind).uses
+		if delete(uses[at.Namespace], r); len(uses[at.Namespace]) == 0 {
+			delete(uses, at.Namespace)
 		}
 	}
-	for _, s := range scopes {
-		at := scope{t.kind(s.APIVersion, s.Kind), s.Namespace}
-		if at.kind.uses[at.namespace] == nil {
-			at.kind.uses[at.namespace] = map[*tracked]bool{}
+	r.scopes = scopes
+	for _, at := range scopes {
+		uses := t.kind(at.APIVersion, at.Kind).uses
+		if uses[at.Namespace] == nil {
+			uses[at.Namespace] = map[*tracked]bool{}
 		}
-		at.kind.uses[at.namespace][r], r.scopes[at], touched[at] = true, true, true
+		uses[at.Namespace][r] = true
 	}
-	for _, k := range kindsOf(touched) {
+	for _, k := range touched {
 		t.watch(k)
 	}
 }
@@ -136,7 +137,7 @@ func (t *Tracker) ignore(r *tracked, ignore []owned.Ignore) {
 	t.ignored.Store(r.at, ignore)
 	t.filters++
 	r.exact = false
-	for _, k := range kindsOf(r.scopes) {
+	for _, k := range t.kindsOf(r.scopes) {
 		t.begin(k)
 	}
 }

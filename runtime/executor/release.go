@@ -102,8 +102,11 @@ func (x *Executor) Repair(ctx context.Context, a engine.Repair) engine.Repaired 
 		}
 	}
 	result, err := x.o.Releases.Repair(ctx, release.RepairTarget{
-		Ref: ref, Only: asked, Gone: gone, Ignore: decl.Ignore, Report: a.Drift == builtins.DriftReport,
-		Installs: decl.Installs, Secrets: a.Secrets.Texts, Timeout: decl.Timeout,
+		Only: asked, Gone: gone, Report: a.Drift == builtins.DriftReport,
+		Target: release.Target{
+			Input:  chart.Input{Module: ref.Module, Name: ref.Name, Namespace: ref.Namespace, Installs: decl.Installs},
+			Ignore: decl.Ignore, Secrets: a.Secrets.Texts, Timeout: decl.Timeout,
+		},
 	})
 	if a.Drift == builtins.DriftReport {
 		result.Written = nil

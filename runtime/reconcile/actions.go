@@ -36,10 +36,17 @@ type decision struct {
 	byName   map[string]*part
 	byID     map[ID]*part
 	children map[ID]*Child
-	failures map[ID][]*Failure
+	// failed says why a try has failed, until the next one is due.
+	failed   map[attempt]string
 	rollouts []Rollout
 	unknown  string
 	unsure   []Kind
+}
+
+// attempt is a try to bring a child to a state; see [Failure].
+type attempt struct {
+	ID
+	digest string
 }
 
 // part is a wanted child, the one that is there, and what it needs.
@@ -69,16 +76,17 @@ type need struct {
 func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 	d := &decision{
 		parts: make([]part, len(wanted.Parts)), byName: map[string]*part{}, byID: map[ID]*part{},
-		children: make(map[ID]*Child, len(inventory.Children)), failures: map[ID][]*Failure{},
+		children: make(map[ID]*Child, len(inventory.Children)), failed: map[attempt]string{},
 		rollouts: wanted.Rollouts, unknown: inventory.Unknown, unsure: inventory.Unsynced,
 	}
 	for i := range inventory.Children {
 		c := &inventory.Children[i]
 		d.children[c.ID.key()] = c
 	}
-	for i := range inventory.Failures {
-		f := &inventory.Failures[i]
-		d.failures[f.ID.key()] = append(d.failures[f.ID.key()], f)
+	for _, f := range inventory.Failures {
+		if !f.Due {
+			d.failed[attempt{f.ID.key(), f.Digest}] = f.Reason
+		}
 	}
 	for i := range wanted.Parts {
 		w := &wanted.Parts[i]
@@ -132,10 +140,8 @@ func (d *decision) needOf(a *part) need {
 
 // tried looks at how earlier tries have gone.
 func (d *decision) tried(a *part, n need) need {
-	for _, f := range d.failures[a.ID.key()] {
-		if f.Digest == a.Digest && !f.Due {
-			return need{op: OpHold, why: f.Reason}
-		}
+	if why, failed := d.failed[attempt{a.ID.key(), a.Digest}]; failed {
+		return need{op: OpHold, why: why}
 	}
 	return n
 }

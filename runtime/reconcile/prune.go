@@ -34,7 +34,7 @@ func (d *decision) prune() (out []Action) {
 		if c.Fields {
 			a.Op = OpRelease
 		}
-		failed := d.failedToGo(c)
+		failed := d.failed[attempt{c.ID.key(), ""}]
 		switch {
 		case c.Deleting:
 			a.Op, a.Why = OpWait, c.going()
@@ -56,11 +56,8 @@ func (d *decision) prune() (out []Action) {
 
 // unpruned says why no child is deleted now, or "".
 func (d *decision) unpruned() string {
-	switch {
-	case len(d.unsure) > 0:
-		return unsyncedWhy(d.unsure[0])
-	case d.unknown != "":
-		return d.unknown
+	if why := cmp.Or(Unsure(d.unsure), d.unknown); why != "" {
+		return why
 	}
 	for i := range d.parts {
 		if a := &d.parts[i]; a.op != "" && !a.written && !a.lacksTarget() {
@@ -76,16 +73,6 @@ func (a *part) lacksTarget() bool { return a.ID.Fields && a.child == nil }
 
 // going says of a child that is being deleted why it is still there, as far as that is known.
 func (c *Child) going() string { return cmp.Or(c.Reason, "it is being deleted") }
-
-// failedToGo says why a child was not deleted, while the next try is not due.
-func (d *decision) failedToGo(c *Child) string {
-	for _, f := range d.failures[c.ID.key()] {
-		if f.Digest == "" && !f.Due {
-			return f.Reason
-		}
-	}
-	return ""
-}
 
 func compareIDs(a, b ID) int {
 	return cmp.Or(a.Compare(b.Ref), cmp.Compare(one(a.Fields), one(b.Fields)), strings.Compare(a.Subresource, b.Subresource))

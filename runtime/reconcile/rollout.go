@@ -8,23 +8,19 @@ import (
 
 // takeTurns has parts of rollouts wait whose turn has not come.
 func (d *decision) takeTurns() {
-	members := map[string][]*part{}
-	var names []string // as listed
+	rollouts := map[string][]*part{} // each goes by its own parts
 	for i := range d.parts {
 		if a := &d.parts[i]; a.Rolling != "" {
-			if members[a.Rolling] == nil {
-				names = append(names, a.Rolling)
-			}
-			members[a.Rolling] = append(members[a.Rolling], a)
+			rollouts[a.Rolling] = append(rollouts[a.Rolling], a)
 		}
 	}
-	for _, name := range names {
+	for name, members := range rollouts {
 		r := Rollout{Name: name}
 		if i := slices.IndexFunc(d.rollouts, func(r Rollout) bool { return r.Name == name }); i >= 0 {
 			r = d.rollouts[i]
 		}
 		r.MaxUnavailable = max(r.MaxUnavailable, 1)
-		r.takeTurns(members[name])
+		r.takeTurns(members)
 	}
 }
 
