@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -220,12 +221,37 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 	if err := keepable(module, data, changed); err != nil {
 		return err
 	}
-	next := m.layout(was, data, changed, gone, false)
-	if _, crossed := next.moves(); crossed {
-		next = m.layout(was, data, changed, gone, true)
-	}
-	changes := next.changes()
 	m.last = nil // it is not sure what is stored, until all writes are done
+	next := m.next(was, data, changed, gone)
+	changes := next.changes()
+	if messages := messagesOf(changed); len(changes) > 1 && len(messages) > 0 && len(was.outdated) == 0 {
+		first := m.next(was, data, messages, nil)
+		if err := k.putAll(ctx, module, m, first.changes(), data); err != nil {
+			return err
+		}
+		next = m.next(first.saved(messages, nil), data, changed, gone)
+		changes = next.changes()
+	}
+	if err := k.putAll(ctx, module, m, changes, data); err != nil {
+		return err
+	}
+	m.last = next.saved(changed, gone)
+	if len(m.parts) == 0 {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.modules, module)
+	}
+	return nil
+}
+
+// messagesOf are the keys of messages. If a save takes several writes, these come first: a crash in between sends a
+// message twice rather than never.
+func messagesOf(keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, effect.KeptMessage) })
+}
+
+// putAll writes Secrets, one after the other.
+func (k *Kept) putAll(ctx context.Context, module string, m *keptModule, changes []change, data map[string][]byte) error {
 	if len(changes) > 0 {
 		// Counted before the first write: one that fails may have been carried
 		// out all the same.
@@ -235,12 +261,6 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 		if err := k.put(ctx, module, m, ch, data); err != nil {
 			return k.notKept(module, err)
 		}
-	}
-	m.last = next.saved(changed, gone)
-	if len(m.parts) == 0 {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.modules, module)
 	}
 	return nil
 }

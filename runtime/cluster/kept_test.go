@@ -182,6 +182,37 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// The process dies after each write of a save that takes several: no state is there that tells of a message which is not.
+func TestKeptHasMessagesBeforeStates(t *testing.T) {
+	state, message := "state.hook", effect.KeptMessage+"one"
+	for name, size := range map[string]int{"stays": 50, "moves": 100} {
+		for after := range 4 {
+			api := apitest.New(t)
+			save(t, newKept(t, api), "web", map[string][]byte{state: value(50, '1'), "state.other": value(60, '1'), "value.gone": value(1, '1')})
+			next := map[string][]byte{state: value(size, '2'), "state.other": value(60, '2'), message: value(30, '2')}
+			var writes atomic.Int32
+			api.OnRequest(func(r *http.Request) {
+				if r.Method != http.MethodGet && int(writes.Add(1)) > after {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			crashed := newKept(t, api).Save(t.Context(), "web", next)
+			api.OnRequest(nil)
+			got := stored(t, api)["web"]
+			if got[message] == nil && (bytes.Equal(got[state], next[state]) || bytes.Equal(got["state.other"], next["state.other"])) {
+				t.Errorf("%s, after %d writes: the state is there, the message is not", name, after)
+			}
+			if after == 1 && crashed == nil {
+				t.Errorf("%s: it was one write", name)
+			}
+			save(t, newKept(t, api), "web", next)
+			if got := stored(t, api)["web"]; !maps.EqualFunc(next, got, bytes.Equal) {
+				t.Errorf("%s, after %d writes: it is not put right", name, after)
+			}
+		}
+	}
+}
+
 // Two processes that both take themselves for the only writer: the first save that
 // meets what the other one has written says so, and leaves it as it is.
 func TestKeptFindsASecondWriter(t *testing.T) {

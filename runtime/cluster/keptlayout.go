@@ -86,6 +86,15 @@ type layout struct {
 	touched map[int]bool
 }
 
+// next is the layout of a save for which an order of writes is safe.
+func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string) *layout {
+	l := m.layout(was, data, changed, gone, false)
+	if _, crossed := l.moves(); crossed {
+		l = m.layout(was, data, changed, gone, true)
+	}
+	return l
+}
+
 // layout says which key goes into which Secret. A key stays where it is as long
 // as it fits, so that a change of one writes one Secret; Secrets that are nearly
 // empty are joined. cautious moves keys to new Secrets only.

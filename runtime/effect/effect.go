@@ -14,6 +14,10 @@ import (
 // Secret holds 1 MiB.
 const MaxKept = 900 << 10
 
+// KeptMessage is what the keys of messages begin with among all that is kept of a module. If one save takes several
+// writes, messages come first.
+const KeptMessage = "message."
+
 // Effects is all that one run asked for.
 type Effects struct {
 	// Values is the new values layer of the hook, in call order. It replaces

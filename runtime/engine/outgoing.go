@@ -20,7 +20,7 @@ import (
 const MaxKeptMessages = 64 << 10
 
 // messageKey begins the keys under which messages are kept.
-const messageKey = "message."
+const messageKey = effect.KeptMessage
 
 // keptMessage is a message as it is kept. Nothing of it stands in the key: people see that.
 type keptMessage struct {
