@@ -52,7 +52,7 @@ type Options struct {
 	// Keys remembers the keys of hooks in all worlds of a test, which have the same random bytes; nil: none is remembered.
 	Keys *pki.Keys
 	// Seed, when it is not 0, has what happens happen in its own order:
-	// late, doubled and merged, with failing calls and crashes in between.
+	// late, doubled and merged, with failing calls and crashes in between. Its world is Patient.
 	Seed uint64
 	// Patient waits, whenever it settles, until what has failed has succeeded.
 	Patient bool
@@ -293,7 +293,7 @@ func (w *World) Settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.o.Patient && w.engine != nil {
+	if (w.o.Patient || w.chaos != nil) && w.engine != nil {
 		return w.settleFailures(ctx)
 	}
 	return w.settle(ctx)
