@@ -247,7 +247,8 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 // messagesOf are the keys of messages. If a save takes several writes, these come first: a crash in between sends a
 // message twice rather than never.
 func messagesOf(keys []string) []string {
-	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, effect.KeptMessage) })
+	other := func(key string) bool { return !strings.HasPrefix(key, effect.KeptMessage) }
+	return slices.DeleteFunc(slices.Clone(keys), other)
 }
 
 // putAll writes Secrets, one after the other.
