@@ -146,8 +146,8 @@ func (h *HookDecl) Cleans() bool { return h.Cleanup != nil || h.Controller != ni
 // AsksCleanup says whether a cleanup of the author looks at a parent that is being deleted, as that changes.
 func (h *HookDecl) AsksCleanup() bool { return h.Controller != nil && h.Controller.Cleanup != nil }
 
-// Owned names the kinds of which the hook may have children, such as "apps/v1/Deployment", and those of objects in
-// which it may set fields, behind [FieldsBinding].
+// Owned returns the kinds that the hook may have as children, such as "apps/v1/Deployment", and, behind
+// [FieldsBinding], the kinds in whose objects it may set fields.
 func (h *HookDecl) Owned() (out []string) {
 	if h.Controller == nil {
 		return nil

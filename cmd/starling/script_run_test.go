@@ -117,8 +117,8 @@ func writeCertificate(dir string) error {
 	)
 }
 
-// freePort keeps a port that nobody listens at in a variable of the script. It is none of those that the system gives
-// to connections: another process might have it by the time it is wanted.
+// freePort keeps a port that nobody listens at in a variable of the script. The system gives it to no connection:
+// else another process might have it by the time it is wanted.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	for {
 		port := strconv.Itoa(20_000 + rand.N(10_000))

@@ -54,7 +54,7 @@ type Writer struct {
 const (
 	// NoVersion is the version of no object: an apply with it makes one, and meets a conflict where one is.
 	NoVersion = "1"
-	// mostTries is how often an object is sent of which fields are left out.
+	// mostTries bounds how often one object is sent, each time with fewer fields.
 	mostTries = 5
 )
 

@@ -235,7 +235,7 @@ func (t *turn) touch(m *module) {
 	}
 }
 
-// touchAll has settle look at all modules of which this is true.
+// touchAll has settle look at all modules for which this is true.
 func (e *Engine) touchAll(is func(*module) bool) {
 	for _, m := range e.everyone() {
 		if is(m) {

@@ -33,8 +33,8 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	}
 }
 
-// freeAddress is one that nobody listens at. Its port is none of those that the system gives to connections: another
-// process might have it by the time it is wanted.
+// freeAddress returns one that nobody listens at. The system gives its port to no connection: else another process
+// might have it by the time it is wanted.
 func freeAddress() string {
 	for {
 		address := fmt.Sprint("127.0.0.1:", 20_000+rand.N(10_000))
