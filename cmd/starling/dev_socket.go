@@ -27,7 +27,7 @@ func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer
 			r.Generation, r.ReloadFailed = loop.InForce()
 			return r
 		},
-		Logs: linesOf(kept),
+		Logs: kept.Lines,
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
-	"github.com/starling-operator/starling/runtime/logs"
 	"github.com/starling-operator/starling/runtime/replicas"
 )
 
@@ -176,18 +174,5 @@ func (f *logsFlags) printer(out io.Writer) func(line []byte) error {
 	return func(line []byte) error {
 		_, err := out.Write(append(line, '\n'))
 		return err
-	}
-}
-
-// linesOf is what the admin API asks for.
-func linesOf(kept *logs.Buffer) func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte] {
-	return func(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte] {
-		return func(yield func([]byte) bool) {
-			for line := range kept.Lines(ctx, module, tail, follow) {
-				if !yield(line.JSON) {
-					return
-				}
-			}
-		}
 	}
 }

@@ -204,7 +204,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready, Released: driver.Released,
-		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: linesOf(kept), Log: log,
+		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: kept.Lines, Log: log,
 	})
 	if err != nil {
 		return err

@@ -31,12 +31,9 @@ type Options struct {
 	Bytes int
 }
 
-// Line is one line of the log.
-type Line struct {
-	// Module is "" for what is about none.
-	Module string
-	// JSON is the line as it was written, with its end.
-	JSON []byte
+// line is one line of the log, as it was written, with its end.
+type line struct {
+	json []byte
 	seq  uint64
 }
 
@@ -53,13 +50,13 @@ type Buffer struct {
 
 // kept are the lines of one module, oldest first.
 type kept struct {
-	lines   []Line
+	lines   []line
 	bytes   int
 	dropped uint64 // the number of the last line that is gone
 }
 
 // size is about what a line takes in memory.
-func size(line []byte) int { return len(line) + perLine }
+func size(text []byte) int { return len(text) + perLine }
 
 // New returns an empty buffer.
 func New(o Options) *Buffer {
@@ -68,8 +65,8 @@ func New(o Options) *Buffer {
 }
 
 // Write takes one line of JSON, as zerolog writes it. It never fails.
-func (b *Buffer) Write(line []byte) (int, error) {
-	module := moduleOf(line)
+func (b *Buffer) Write(text []byte) (int, error) {
+	module := moduleOf(text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
@@ -78,15 +75,15 @@ func (b *Buffer) Write(line []byte) (int, error) {
 		of = &kept{}
 		b.lines[module] = of
 	}
-	of.lines = append(of.lines, Line{Module: module, JSON: append([]byte(nil), line...), seq: b.seq})
-	of.bytes += size(line)
-	b.bytes += size(line)
+	of.lines = append(of.lines, line{append([]byte(nil), text...), b.seq})
+	of.bytes += size(text)
+	b.bytes += size(text)
 	for b.bytes > b.limit {
 		b.drop()
 	}
 	close(b.more)
 	b.more = make(chan struct{})
-	return len(line), nil
+	return len(text), nil
 }
 
 // drop forgets the oldest line of the module that has the most.
@@ -99,11 +96,11 @@ func (b *Buffer) drop() {
 	}
 	of := b.lines[most]
 	gone := of.lines[0]
-	of.lines[0] = Line{} // the array lives on for a while
+	of.lines[0] = line{} // the array lives on for a while
 	of.lines = of.lines[1:]
 	of.dropped = gone.seq
-	of.bytes -= size(gone.JSON)
-	b.bytes -= size(gone.JSON)
+	of.bytes -= size(gone.json)
+	b.bytes -= size(gone.json)
 }
 
 // moduleOf reads whose line it is: files are named by their path in the tree.
@@ -122,15 +119,15 @@ func moduleOf(line []byte) string {
 // written: tail of them at most, with a negative tail all that are kept. With follow it goes on
 // with those that come, until ctx ends. Nobody waits for a slow reader: it finds a line that says
 // where others are missing.
-func (b *Buffer) Lines(ctx context.Context, module string, tail int, follow bool) iter.Seq[Line] {
-	return func(yield func(Line) bool) {
+func (b *Buffer) Lines(ctx context.Context, module string, tail int, follow bool) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
 		lines, last, _, more := b.after(module, 0)
 		if tail >= 0 && len(lines) > tail {
 			lines = lines[len(lines)-tail:]
 		}
 		for {
 			for _, l := range lines {
-				if !yield(l) {
+				if !yield(l.json) {
 					return
 				}
 			}
@@ -144,7 +141,7 @@ func (b *Buffer) Lines(ctx context.Context, module string, tail int, follow bool
 			}
 			var missed bool
 			lines, last, missed, more = b.after(module, last)
-			if missed && !yield(Line{Module: module, JSON: fmt.Appendf(nil, missing, time.Now().Format(time.RFC3339Nano))}) {
+			if missed && !yield(fmt.Appendf(nil, missing, time.Now().Format(time.RFC3339Nano))) {
 				return
 			}
 		}
@@ -153,7 +150,7 @@ func (b *Buffer) Lines(ctx context.Context, module string, tail int, follow bool
 
 // after returns the lines that were written after a number, the number of the last one, whether
 // some of them are gone, and what is closed when there are more.
-func (b *Buffer) after(module string, seq uint64) (out []Line, last uint64, missed bool, more <-chan struct{}) {
+func (b *Buffer) after(module string, seq uint64) (out []line, last uint64, missed bool, more <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, of := range b.lines {
@@ -162,12 +159,12 @@ func (b *Buffer) after(module string, seq uint64) (out []Line, last uint64, miss
 			missed = missed || of.dropped > seq
 		}
 	}
-	slices.SortFunc(out, func(a, b Line) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(out, func(a, b line) int { return cmp.Compare(a.seq, b.seq) })
 	return out, b.seq, missed, b.more
 }
 
 // after returns the lines that were written after a number.
-func (k *kept) after(seq uint64) []Line {
-	i, _ := slices.BinarySearchFunc(k.lines, seq+1, func(l Line, seq uint64) int { return cmp.Compare(l.seq, seq) })
+func (k *kept) after(seq uint64) []line {
+	i, _ := slices.BinarySearchFunc(k.lines, seq+1, func(l line, seq uint64) int { return cmp.Compare(l.seq, seq) })
 	return k.lines[i:]
 }

@@ -17,8 +17,8 @@ func write(b *Buffer, module string, n int) {
 
 func texts(b *Buffer, module string, tail int) (out []string) {
 	for l := range b.Lines(context.Background(), module, tail, false) {
-		_, text, _ := strings.Cut(string(l.JSON), `"message":"`)
-		out = append(out, l.Module+" "+strings.TrimSuffix(text, "\"}\n"))
+		_, text, _ := strings.Cut(string(l), `"message":"`)
+		out = append(out, moduleOf(l)+" "+strings.TrimSuffix(text, "\"}\n"))
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func TestFollow(t *testing.T) {
 	go func() {
 		defer close(got)
 		for l := range b.Lines(ctx, "web", -1, true) {
-			got <- string(l.JSON)
+			got <- string(l)
 		}
 	}()
 	for n := 1; n < 4; n++ {
@@ -110,7 +110,7 @@ func TestSlowReader(t *testing.T) {
 	go func() {
 		defer close(read)
 		for l := range b.Lines(ctx, "", -1, true) {
-			read <- string(l.JSON)
+			read <- string(l)
 			<-goOn
 		}
 	}()
