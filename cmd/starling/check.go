@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	stdlog "log"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
@@ -95,10 +95,10 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
+	process.TameLibraries()
 	var all []treeFinding
 	var errors, warnings int
-	renderer := newRenderer()
+	renderer := process.NewRenderer()
 	for _, dir := range args {
 		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil && tree.IsModule(dir) {

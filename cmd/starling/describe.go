@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -293,7 +294,7 @@ func (f *describeFlags) lines(cmd *cobra.Command, p *page, client *admin.Client,
 		return nil
 	})
 	p.section("Log", err, func() error {
-		console := consoleWriter(p, p.color)
+		console := process.ConsoleWriter(p, p.color)
 		for _, text := range last {
 			if _, err := console.Write(text); err != nil {
 				return err

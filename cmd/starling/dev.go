@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/dev"
@@ -36,7 +37,7 @@ type devFlags struct {
 	http     []string
 	links    bool
 	cluster  devCluster
-	env      hookEnv
+	env      process.HookEnv
 }
 
 func newDevCommand() *cobra.Command {
@@ -67,7 +68,7 @@ starling tui --dev, and get, describe, explain and logs with --dev, show the sim
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
 	f.instance.addFlags(fs)
-	f.env.addFlags(fs)
+	f.env.AddFlags(fs)
 	treeFlag(cmd, false)
 	return cmd
 }
@@ -81,25 +82,25 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	env, err := f.env.lookup()
+	env, err := f.env.Lookup()
 	if err != nil {
 		return err
 	}
-	tameLibraries()
-	tuneTests()
+	process.TameLibraries()
+	process.TuneTests()
 	if _, err := tree.ReadDir(dir, tree.Options{Empty: true, FollowLinks: f.links}); err != nil {
 		return err
 	}
 	shared := store.NewBuiltins()
 	go shared.Warm()
-	if _, err := setLogLevel("info"); err != nil { // as a run begins
+	if _, err := process.SetLogLevel("info"); err != nil { // as a run begins
 		return err
 	}
 	kept := logs.New(logs.Options{})
 	log := zerolog.New(kept).With().Timestamp().Logger()
 	d := &devLoop{
 		loop: dev.New(dev.Options{
-			Builtins: shared, Renderer: newRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers, Env: env,
+			Builtins: shared, Renderer: process.NewRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers, Env: env,
 			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false}, Version: shortVersion(),
 			Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 				live.Logger(log, module, hook).Log(level, msg, fields)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/dev"
@@ -19,7 +20,7 @@ func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer
 	host, _ := os.Hostname() // a process without a host has no name
 	replica := status.Replica{Name: host, Leader: true, Ready: true, Version: shortVersion(), Simulated: true, Since: time.Now()}
 	srv, err := admin.New(admin.Options{
-		Socket: f.instance.socket(), Name: f.instance.Name, LogLevel: setLogLevel,
+		Socket: f.instance.socket(), Name: f.instance.Name, LogLevel: process.SetLogLevel,
 		Status: loop.Status, Explain: loop.Explain, Parents: loop.Parents, Queues: loop.Queues, RunNow: loop.RunNow, Snapshots: loop.Snapshots,
 		RecordsKey: func(context.Context) ([]byte, error) { return nil, errNoDevRecords },
 		Replica: func() status.Replica {

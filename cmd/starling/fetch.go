@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
-	stdlog "log"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -37,7 +36,7 @@ line for each module that it has changed; a module with an error stays as it is.
 				return err
 			}
 			o.Modules = args
-			stdlog.SetOutput(io.Discard) // Helm tells there of entries of an index that it skips
+			process.TameLibraries() // Helm tells of entries of an index that it skips
 			results, err := fetch.Tree(cmd.Context(), o)
 			failed := 0
 			for _, r := range results {

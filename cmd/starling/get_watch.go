@@ -2,12 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+
+	"github.com/starling-operator/starling/cmd/starling/process"
 )
 
 // watchEvery is how often -w asks again.
@@ -128,6 +128,5 @@ func (w *watched) rows(l *listing, which []int, events []string) error {
 
 // onTerminal says whether stdout is one.
 func onTerminal(cmd *cobra.Command) bool {
-	f, ok := cmd.OutOrStdout().(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return process.IsTerminal(cmd.OutOrStdout())
 }

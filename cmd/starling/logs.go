@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/replicas"
@@ -168,8 +167,7 @@ func (f *logsFlags) known(ctx context.Context, client *admin.Client, module stri
 // printer writes lines in the form that -o asks for.
 func (f *logsFlags) printer(out io.Writer) func(line []byte) error {
 	if f.output == "text" {
-		file, ok := out.(*os.File)
-		out = consoleWriter(out, ok && term.IsTerminal(int(file.Fd())))
+		out = process.ConsoleWriter(out, process.IsTerminal(out))
 	}
 	return func(line []byte) error {
 		_, err := out.Write(append(line, '\n'))

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/lsp"
 )
 
@@ -27,18 +27,16 @@ configuration for VS Code, Neovim, Helix and Zed.`,
 			if cache, err := os.UserCacheDir(); err == nil {
 				std = filepath.Join(cache, "starling", "std")
 			}
-			server := lsp.New(lsp.Options{Renderer: newRenderer(), Version: shortVersion(), StdDir: std, FollowLinks: links})
-			return serveEditor(cmd.Context(), server, cmd.InOrStdin(), cmd.OutOrStdout())
+			server := lsp.New(lsp.Options{
+				Renderer: process.NewRenderer(), Version: shortVersion(), StdDir: std, FollowLinks: links,
+			})
+			return server.Serve(cmd.Context(), pipes{cmd.InOrStdin(), cmd.OutOrStdout()})
 		},
 	}
 	linksFlag(cmd.Flags(), &links)
 	// Editors name the stream by a flag that others have.
 	cmd.Flags().Bool("stdio", true, "speak on stdin and stdout; there is no other way")
 	return cmd
-}
-
-func serveEditor(ctx context.Context, server *lsp.Server, in io.Reader, out io.Writer) error {
-	return server.Serve(ctx, pipes{in, out})
 }
 
 // pipes are stdin and stdout as one stream.

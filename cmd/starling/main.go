@@ -10,11 +10,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
 func main() {
-	tuneMemory()
+	process.TuneMemory()
 	os.Exit(starling())
 }
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	stdlog "log"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/migrate"
@@ -157,8 +157,8 @@ func allow(ctx context.Context, r *migrate.Result) error {
 	if err != nil {
 		return err
 	}
-	stdlog.SetOutput(io.Discard) // Helm's template engine warns there, with values
-	result, err := check.Run(ctx, check.Options{Tree: t, Renderer: newRenderer()})
+	process.TameLibraries()
+	result, err := check.Run(ctx, check.Options{Tree: t, Renderer: process.NewRenderer()})
 	if err != nil {
 		return err
 	}

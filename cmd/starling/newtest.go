@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/scaffold"
 	"github.com/starling-operator/starling/modules/tree"
@@ -207,7 +208,7 @@ func passes(ctx context.Context, modules, file string) (failed, err error) {
 	}
 	g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}), Log: live.FileLog(zerolog.Nop())})
 	var broken error
-	err = testrunner.Run(ctx, testrunner.Options{Tree: t, Generation: g, Std: stdlib.FS, Renderer: newRenderer(), Only: func(path string) bool { return path == file }}, func(f testrunner.File) {
+	err = testrunner.Run(ctx, testrunner.Options{Tree: t, Generation: g, Std: stdlib.FS, Renderer: process.NewRenderer(), Only: func(path string) bool { return path == file }}, func(f testrunner.File) {
 		broken = f.Err
 		for _, one := range f.Tests {
 			failed = errors.Join(failed, one.Err)

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -123,7 +124,7 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 		return ctx.Err()
 	}
 	needed, err := rbac.Compute(ctx, rbac.Options{
-		Tree: gen.Tree, Modules: names, Namespace: at.Namespace, Name: at.Name, Renderer: newRenderer(),
+		Tree: gen.Tree, Modules: names, Namespace: at.Namespace, Name: at.Name, Renderer: process.NewRenderer(),
 		Over: func(o *sim.Options) { o.Origin, o.Now = sim.Live(ctx, client), time.Now() },
 	})
 	if err != nil {

@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -37,7 +36,7 @@ and trace is for go tool trace.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			if process.IsTerminal(cmd.OutOrStdout()) {
 				return errors.New("a profile is no text; write it to a file: starling profile " + args[0] + " > " + args[0] + ".pprof")
 			}
 			client, err := to.client(cmd)

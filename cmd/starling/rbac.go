@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/httpclient"
@@ -114,7 +115,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	tameLibraries()
+	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
 	read, err := tree.ReadDir(args[0], tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
 	if err != nil {
@@ -130,7 +131,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
 		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, MakeNamespaces: f.makeNamespaces,
-		Renderer: newRenderer(),
+		Renderer: process.NewRenderer(),
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/repl"
@@ -71,7 +72,7 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 		return errors.New("--filename -: stdin is the session's; in it, :apply - takes objects")
 	}
 	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
-	talks := isTerminal(in) && isTerminal(out)
+	talks := process.IsTerminal(in) && process.IsTerminal(out)
 	ctx := cmd.Context()
 	if talks {
 		ctx = context.WithoutCancel(ctx) // Ctrl-C ends a line, not the session
@@ -123,11 +124,6 @@ func (f *replFlags) module(arg string) string {
 		return name
 	}
 	return filepath.Base(dir)
-}
-
-func isTerminal(file any) bool {
-	f, ok := file.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // maxScriptLine bounds a line of a script.

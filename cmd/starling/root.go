@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/cmd/starling/process"
 )
 
 // newRootCommand returns `starling` with all its commands.
@@ -24,7 +26,7 @@ upgrades the release whenever that differs.`,
 		RunE:          groupOf,
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newRunCommand(), newEvaluateChartsCommand(), newAdminSocketCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), process.NewEvaluateChartsCommand(), newAdminSocketCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
 	root.AddCommand(newLSPCommand(), newTUICommand())
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
@@ -35,14 +36,14 @@ type runFlags struct {
 	receive  receiveFlags
 	lease    leaseFlags
 	listen   listenFlags
-	log      logFlags
+	log      process.LogFlags
 	history  int
 	pause    []string
 	dryRun   bool
 	reload   bool
 	inputs   string
 	objects  bool
-	env      hookEnv
+	env      process.HookEnv
 	traces   traceFlags
 }
 
@@ -82,10 +83,10 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 	f.receive.addFlags(fs)
 	f.lease.addFlags(fs)
 	f.listen.addFlags(fs)
-	f.log.addFlags(fs)
+	f.log.AddFlags(fs)
 	f.traces.addFlags(fs)
 	fs.IntVar(&f.history, "history-max", release.DefaultHistory, "how many `revisions` of a release are kept in the cluster, as helm history shows them")
-	f.env.addFlags(fs)
+	f.env.AddFlags(fs)
 	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
 	fs.Lookup("pause").NoOptDefVal = pauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
@@ -119,11 +120,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
 	}
 	kept := logs.New(logs.Options{})
-	log, told, err := f.log.open(stderr, kept)
+	log, told, err := f.log.Open(stderr, kept)
 	if err != nil {
 		return err
 	}
-	env, err := f.env.lookup()
+	env, err := f.env.Lookup()
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	webhooks.Serving = tuneRequests
+	webhooks.Serving = process.TuneRequests
 	requests, err := f.receive.listen(log)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
-		Lease: f.lease.times, Renderer: newRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
+		Lease: f.lease.times, Renderer: process.NewRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
 	if err != nil {
@@ -204,7 +205,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	srv, err := admin.New(admin.Options{
 		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready, Released: driver.Released,
-		LogLevel: setLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: kept.Lines, Log: log,
+		LogLevel: process.SetLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: kept.Lines, Log: log,
 	})
 	if err != nil {
 		return err
@@ -220,7 +221,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	} else {
 		go f.complete(ctx, driver, gen.Tree, cache)
 	}
-	go releaseStart(ctx, driver.Started)
+	go process.ReleaseStart(ctx, driver.Started)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return srv.Run(serving) })
 	if traces != nil {

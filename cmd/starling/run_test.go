@@ -20,24 +20,28 @@ import (
 // A process that must not run beside another one leaves its marks alone: what the other one
 // evaluates has ended no process.
 func TestASecondProcessLeavesTheMarksOfTheFirstOneAlone(t *testing.T) {
-	f := runFlags{modules: t.TempDir(), instance: instance{Namespace: "ops", Name: "starling", StateDir: t.TempDir()}, log: logFlags{level: "error"}, access: access{qps: 1}, history: 1, lease: leaseFlags{live.DefaultLeaseTimes()}}
 	t.Cleanup(func() { zerolog.SetGlobalLevel(zerolog.TraceLevel) })
-	lock, err := admin.Lock(f.instance.socket(), "starling")
+	at := instance{StateDir: t.TempDir()}
+	lock, err := admin.Lock(at.socket(), "starling")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	marks, err := live.OpenMarks(f.instance.StateDir)
+	marks, err := live.OpenMarks(at.StateDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := marks.Evaluating("a filter", "code"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "another starling named starling runs") {
+	cmd := newRunCommand()
+	cmd.SetArgs([]string{"--modules", t.TempDir(), "--state-dir", at.StateDir, "--log-level", "error"})
+	cmd.SetErr(io.Discard)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "another starling named starling runs") {
 		t.Errorf("error %v", err)
 	}
-	left, err := os.ReadDir(filepath.Join(f.instance.StateDir, "runs"))
+	left, err := os.ReadDir(filepath.Join(at.StateDir, "runs"))
 	if err != nil || len(left) != 1 || left[0].Name() != "running" {
 		t.Errorf("left of the marks: %v %v", left, err)
 	}
@@ -58,10 +62,10 @@ func TestAProcessThatIsStoppedAsItBegins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := newRootCommand()
-	root.SetArgs([]string{"run", "--modules", modules, "--kubeconfig", kubeconfig, "--namespace", "ops", "--state-dir", filepath.Join(folder, "state"), "--listen", "127.0.0.1:0"})
-	root.SetErr(io.Discard)
-	if err := root.ExecuteContext(ctx); err != nil {
+	cmd := newRunCommand()
+	cmd.SetArgs([]string{"--modules", modules, "--kubeconfig", kubeconfig, "--namespace", "ops", "--state-dir", filepath.Join(folder, "state"), "--listen", "127.0.0.1:0"})
+	cmd.SetErr(io.Discard)
+	if err := cmd.ExecuteContext(ctx); err != nil {
 		t.Error(err)
 	}
 }

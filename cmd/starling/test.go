@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/live"
@@ -110,7 +111,7 @@ func likeGo(args []string) []string {
 var errTestsFailed = errors.New("tests failed")
 
 func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string) error {
-	tuneTests()
+	process.TuneTests()
 	pattern, err := regexp.Compile(f.run)
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)
@@ -146,9 +147,9 @@ func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string
 		p.junit.broken(dir, err)
 		return errors.Join(err, files.write(&coverage, &p.junit, time.Since(began)))
 	}
-	shared, renderer := store.NewBuiltins(), newRenderer()
+	shared, renderer := store.NewBuiltins(), process.NewRenderer()
 	go shared.Warm() // while the trees load
-	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: testHeap()})
+	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: process.TestHeap()})
 	for _, root := range roots {
 		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
 		if err != nil {

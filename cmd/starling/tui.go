@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/tui"
@@ -62,7 +63,7 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 	if !onTerminal(cmd) || !isFile || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
 		return errors.New("the screen needs a terminal, which this is not; elsewhere see: starling get modules -w")
 	}
-	tameLibraries()
+	process.TameLibraries()
 	klog.SetLogger(logr.Discard()) // a line would stand in the middle of the screen
 	ctx, source := cmd.Context(), f.source()
 	late := time.AfterFunc(time.Second, func() { say(cmd, "waiting for the first answer…") })

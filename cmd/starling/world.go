@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -51,7 +52,7 @@ type worldFlags struct {
 	offline bool
 	scratch bool // without --modules there are none, instead of an error
 	pause   []string
-	env     hookEnv
+	env     process.HookEnv
 }
 
 // addFlags declares the flags. A command that looks at a real cluster by default can be told
@@ -68,7 +69,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
 	f.access.addFlags(fs)
-	f.env.addFlags(fs)
+	f.env.AddFlags(fs)
 	f.live = live
 	if live {
 		fs.BoolVar(&f.offline, "offline", false, "ask no cluster: begin with an empty one")
@@ -95,7 +96,7 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	if f.live && f.offline && f.access != (access{}) {
 		return nil, nil, errors.New("--offline asks no cluster, and --context and --kubeconfig name one")
 	}
-	tameLibraries()
+	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
 	gen, err := f.load(ctx, 1)
 	if err != nil {
@@ -148,13 +149,13 @@ func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generati
 
 // base is the cluster that the command begins with.
 func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
-	env, err := f.env.lookup()
+	env, err := f.env.Lookup()
 	if err != nil {
 		return nil, err
 	}
 	o := sim.Options{
 		Env: env, Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Renderer: newRenderer(), PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
+		Renderer: process.NewRenderer(), PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
 	}
 	if f.live && !f.offline {
 		client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)

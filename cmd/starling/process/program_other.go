@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package process
 
 // unmapProgram is for Linux, which counts the pages of the program.
 func unmapProgram() {}

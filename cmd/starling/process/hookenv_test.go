@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 func TestHookEnv(t *testing.T) {
 	t.Setenv("STARLING_TEST_REGION", "north")
 	t.Setenv("STARLING_TEST_EMPTY", "")
-	env, err := hookEnv{"STARLING_TEST_REGION", "STARLING_TEST_EMPTY"}.lookup()
+	env, err := HookEnv{"STARLING_TEST_REGION", "STARLING_TEST_EMPTY"}.Lookup()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestHookEnv(t *testing.T) {
 	if _, err := env("HOME"); err == nil || !strings.HasSuffix(err.Error(), "name it: starling run --hook-env HOME") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (hookEnv{"STARLING_TEST_NONE"}).lookup(); err == nil || !strings.HasPrefix(err.Error(), "--hook-env STARLING_TEST_NONE: there is no such variable") {
+	if _, err := (HookEnv{"STARLING_TEST_NONE"}).Lookup(); err == nil || !strings.HasPrefix(err.Error(), "--hook-env STARLING_TEST_NONE: there is no such variable") {
 		t.Errorf("got %v", err)
 	}
 }

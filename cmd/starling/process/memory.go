@@ -1,4 +1,6 @@
-package main
+// Package process sets what is the process's and no single command's: its memory, its log, what of the environment
+// hooks may read, and the processes that evaluate its charts.
+package process
 
 import (
 	"context"
@@ -32,20 +34,20 @@ const testGrowth = 400
 // unsampled ends the samples for profiles of the heap, a fiftieth of the time of tests: nobody can ask for them there.
 var unsampled = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
-// tuneTests lets garbage lie until a test or two are done, unless $GOGC says how long.
-func tuneTests() {
+// TuneTests lets garbage lie until a test or two are done, unless $GOGC says how long.
+func TuneTests() {
 	unsampled()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(testGrowth)
 	}
 }
 
-// testHeap is the heap past which runs of tests go one at a time: more than in a pod, for
+// TestHeap is the heap past which runs of tests go one at a time: more than in a pod, for
 // there is a cluster in memory per test, and garbage lies longer.
-func testHeap() uint64 { return uint64(min(2<<30, debug.SetMemoryLimit(-1)/5*2)) }
+func TestHeap() uint64 { return uint64(min(2<<30, debug.SetMemoryLimit(-1)/5*2)) }
 
-// tuneRequests lets garbage lie longer from now on, unless $GOGC says how long.
-func tuneRequests() {
+// TuneRequests lets garbage lie longer from now on, unless $GOGC says how long.
+func TuneRequests() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(requestGrowth)
 	}
@@ -54,9 +56,9 @@ func tuneRequests() {
 // restAfter is how long a process rests after its start before it gives back what that took.
 const restAfter = 5 * time.Second
 
-// releaseStart gives back to the system, once, the memory that the start alone took: garbage,
+// ReleaseStart gives back to the system, once, the memory that the start alone took: garbage,
 // stacks that have shrunk, and pages of the program.
-func releaseStart(ctx context.Context, started func() bool) {
+func ReleaseStart(ctx context.Context, started func() bool) {
 	look := time.NewTicker(restAfter)
 	defer look.Stop()
 	for was := false; ; {
@@ -93,10 +95,10 @@ func small(cgroup int64) bool { return cgroup-besideGo < cgroup/100*usable }
 // limitOfGo is Go's memory limit in a cgroup with this one.
 func limitOfGo(cgroup int64) int64 { return max(min(cgroup/100*usable, cgroup-besideGo), leastOfGo) }
 
-// tuneMemory collects garbage earlier than Go would, unless $GOGC says how, and keeps
+// TuneMemory collects garbage earlier than Go would, unless $GOGC says how, and keeps
 // within the memory limit of the cgroup, unless $GOMEMLIMIT names another. The limits of
 // runs follow from it, see script.Governor.
-func tuneMemory() {
+func TuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"os"
@@ -14,8 +14,8 @@ import (
 // evaluateCharts is the command of the processes that evaluate charts.
 const evaluateCharts = "evaluate-charts"
 
-// newRenderer evaluates charts in processes of this binary.
-func newRenderer() *chart.Renderer {
+// NewRenderer evaluates charts in processes of this binary.
+func NewRenderer() *chart.Renderer {
 	return chart.NewRenderer(chart.RendererOptions{Command: func() *exec.Cmd {
 		self := "/proc/self/exe" // this binary, whatever lies at its path by now
 		if _, err := os.Stat(self); err != nil {
@@ -37,7 +37,8 @@ func newRenderer() *chart.Renderer {
 	}})
 }
 
-func newEvaluateChartsCommand() *cobra.Command {
+// NewEvaluateChartsCommand returns the command of those processes.
+func NewEvaluateChartsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    evaluateCharts,
 		Short:  "Evaluate charts for the process that has started this one",

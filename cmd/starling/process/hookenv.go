@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -7,15 +7,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// hookEnv names the environment variables that hooks may read.
-type hookEnv []string
+// HookEnv names the environment variables that hooks may read.
+type HookEnv []string
 
-func (e *hookEnv) addFlags(fs *pflag.FlagSet) {
+// AddFlags declares --hook-env.
+func (e *HookEnv) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar((*[]string)(e), "hook-env", nil, "let hooks read these `variables` of the environment, by env(\"NAME\")")
 }
 
-// lookup reads the variables, and returns what env asks.
-func (e hookEnv) lookup() (func(name string) (string, error), error) {
+// Lookup reads the variables, and returns what env asks.
+func (e HookEnv) Lookup() (func(name string) (string, error), error) {
 	texts := map[string]string{}
 	for _, name := range e {
 		text, set := os.LookupEnv(name)

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/zerologr"
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/runtime/live"
@@ -23,29 +24,30 @@ const (
 	logConsole = "console"
 )
 
-// logFlags say what is logged, and how.
-type logFlags struct {
+// LogFlags say what is logged, and how.
+type LogFlags struct {
 	level  string
 	format string
 }
 
-func (f *logFlags) addFlags(fs *pflag.FlagSet) {
+// AddFlags declares --log-level and --log-format.
+func (f *LogFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.level, "log-level", "info", "least `level` that is logged: debug, info, warn or error; starling log-level changes it while starling runs")
 	fs.StringVar(&f.format, "log-format", "", "`form` of the log: json, or console, lines for people (default: console on a terminal, else json)")
 }
 
-// open starts the log, of which kept gets each line as JSON, and takes over what client-go and
+// Open starts the log, of which kept gets each line as JSON, and takes over what client-go and
 // Helm log: their loggers are the process's, and so is the level, so this happens once. Told is for
 // lines that a person at a terminal reads, and nobody keeps; nil: nobody is there.
-func (f *logFlags) open(w, kept io.Writer) (log zerolog.Logger, told *zerolog.Logger, err error) {
-	if _, err := setLogLevel(f.level); err != nil {
+func (f *LogFlags) Open(w, kept io.Writer) (log zerolog.Logger, told *zerolog.Logger, err error) {
+	if _, err := SetLogLevel(f.level); err != nil {
 		return log, nil, fmt.Errorf("--log-level: %w", err)
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00" // whole seconds hide what took long
-	terminal := isTerminal(w)
+	terminal := IsTerminal(w)
 	switch {
 	case f.format == logConsole, f.format == "" && terminal:
-		w = consoleWriter(w, terminal)
+		w = ConsoleWriter(w, terminal)
 		if terminal {
 			lines := zerolog.New(w).With().Timestamp().Logger()
 			told = &lines
@@ -54,23 +56,23 @@ func (f *logFlags) open(w, kept io.Writer) (log zerolog.Logger, told *zerolog.Lo
 		return log, nil, fmt.Errorf("--log-format %q is not known; use json or console", f.format)
 	}
 	log = zerolog.New(zerolog.MultiLevelWriter(w, kept)).With().Timestamp().Logger()
-	tameLibraries()
+	TameLibraries()
 	quiet := log.With().Str("from", "client-go").Logger().Sample(forDebugging{})
 	klog.SetLogger(onceLogger(zerologr.New(&quiet)))
 	return log, told, nil
 }
 
-// consoleWriter makes lines for people of lines of JSON.
-func consoleWriter(w io.Writer, terminal bool) io.Writer {
+// ConsoleWriter makes lines for people of lines of JSON.
+func ConsoleWriter(w io.Writer, terminal bool) io.Writer {
 	return zerolog.ConsoleWriter{
 		Out: w, TimeFormat: "15:04:05.000", NoColor: !terminal || os.Getenv("NO_COLOR") != "",
 		FieldsExclude: []string{live.TraceField}, FormatExtra: printTrace, FormatPrepare: tidyMessage,
 	}
 }
 
-// setLogLevel sets the level of all loggers of the process, and returns what it was. An
+// SetLogLevel sets the level of all loggers of the process, and returns what it was. An
 // empty one changes nothing.
-func setLogLevel(level string) (was string, err error) {
+func SetLogLevel(level string) (was string, err error) {
 	now := zerolog.GlobalLevel()
 	if level == "" {
 		return now.String(), nil
@@ -91,9 +93,9 @@ func (forDebugging) Sample(level zerolog.Level) bool {
 	return level >= zerolog.WarnLevel || zerolog.GlobalLevel() <= zerolog.DebugLevel
 }
 
-// tameLibraries keeps Helm from warning through the standard logger, where it quotes values. The logger is the
+// TameLibraries keeps Helm from warning through the standard logger, where it quotes values. The logger is the
 // process's, so this happens once.
-func tameLibraries() {
+func TameLibraries() {
 	stdlog.SetOutput(io.Discard)
 }
 
@@ -117,4 +119,10 @@ func printTrace(fields map[string]any, out *bytes.Buffer) error {
 		out.WriteString("\n      " + strings.TrimRight(line, "\n"))
 	}
 	return nil
+}
+
+// IsTerminal says whether what is read from, or written to, is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
