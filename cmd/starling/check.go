@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,19 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
 type checkFlags struct {
-	output   string
-	strict   bool
-	openapi  string
-	links    bool
-	selector selectorFlag
+	output  string
+	strict  bool
+	openapi string
+	reading command.Reading
 }
 
 // maxOpenAPI bounds the file of --openapi; that of a large cluster has 10 MiB.
@@ -46,12 +46,11 @@ Errors make the exit code 1; warnings do with --strict; notes never do.`,
   starling check --strict -o json addons`,
 		RunE: f.run,
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
+	command.OutputFlag(cmd, &f.output, "form of the output: text or json", "text", "json")
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "count warnings as errors")
-	linksFlag(cmd.Flags(), &f.links)
-	addSelectorFlag(cmd.Flags(), &f.selector)
+	f.reading.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.openapi, "openapi", "", "`file` with what a cluster serves, from kubectl get --raw /openapi/v2: kinds are looked up there")
-	treeFlag(cmd, false)
+	command.TreeFlag(cmd, false)
 	return cmd
 }
 
@@ -85,9 +84,6 @@ type treeFinding struct {
 }
 
 func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output %q is not known; use text or json", f.output)
-	}
 	if len(args) == 0 {
 		args = []string{"."}
 	}
@@ -96,11 +92,11 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	process.TameLibraries()
-	var all []treeFinding
+	all := []treeFinding{}
 	var errors, warnings int
 	renderer := process.NewRenderer()
 	for _, dir := range args {
-		read, err := tree.ReadDir(dir, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
+		read, err := tree.ReadDir(dir, f.reading.Options())
 		if err != nil && tree.IsModule(dir) {
 			strict := ""
 			if f.strict {
@@ -110,7 +106,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("%w: %s%s %s; for it alone: --modules-selector name=%s", err, cmd.CommandPath(), strict, filepath.Dir(filepath.Clean(dir)), module)
 		}
 		if err != nil {
-			return withNearFolder(dir, err)
+			return command.WithNearFolder(dir, err)
 		}
 		result, err := check.Run(cmd.Context(), check.Options{Tree: read, OpenAPI: served, Renderer: renderer})
 		if err != nil {
@@ -129,10 +125,7 @@ func (f *checkFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if f.output == "json" {
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(listOf(all)); err != nil {
+		if err := status.Encode(cmd.OutOrStdout(), "json", all); err != nil {
 			return err
 		}
 	}

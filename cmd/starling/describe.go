@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
@@ -61,7 +62,7 @@ pods of the instance in that cluster. Text that comes out of Secrets is ***.`,
 of its release; its values, and where each is from; its hooks, watches and last runs; and
 the end of its log.`,
 		Example: "  starling describe module ingress-nginx",
-		Args:    atMostOneName,
+		Args:    command.AtMostOneName,
 		RunE:    f.modules,
 	}, &cobra.Command{
 		Use:     "hook [ID|MODULE]",
@@ -70,7 +71,7 @@ the end of its log.`,
 		Long: `Shows the state of a hook with its reason and its last error; when it ran last and when it
 comes next; what it has taken; its watches and last runs; and the end of its log.`,
 		Example: "  starling describe hook ingress-nginx/hooks/nodes.star:discover",
-		Args:    atMostOneName,
+		Args:    command.AtMostOneName,
 		RunE:    f.hooks,
 	}, &cobra.Command{
 		Use:     "run ID",
@@ -114,9 +115,9 @@ func describable(st status.Status) []status.Module {
 
 // showPages shows a page for each row, with an empty line between them.
 func showPages[T any](cmd *cobra.Command, st status.Status, kind string, rows []T, show func(T) error) error {
-	sayNotes(cmd, notesOf(st))
+	command.SayNotes(cmd, notesOf(st))
 	if len(rows) == 0 {
-		say(cmd, "no %s", kind)
+		command.Say(cmd, "no %s", kind)
 	}
 	for i, row := range rows {
 		if i > 0 {

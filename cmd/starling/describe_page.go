@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -23,7 +24,7 @@ type page struct {
 }
 
 func newPage(cmd *cobra.Command) *page {
-	return &page{out: cmd.OutOrStdout(), color: colorful(cmd), now: time.Now()}
+	return &page{out: cmd.OutOrStdout(), color: command.Colorful(cmd), now: time.Now()}
 }
 
 func (p *page) options() status.Options { return status.Options{Color: p.color, Now: p.now} }

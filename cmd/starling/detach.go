@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +10,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/finalizers"
@@ -54,21 +54,16 @@ their owner go with it. Run it when this starling is stopped for good, or does n
 any more; one that runs puts it all back. It asks nothing and may be repeated.`,
 		Example: `  starling detach
   starling detach --namespace addons --name second -o json`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.instance.addFlags(cmd.Flags())
 	f.access.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text, yaml or json")
+	command.OutputFlag(cmd, &f.output, "`format`: text, yaml or json", "text", "yaml", "json")
 	return cmd
 }
 
 func (f *detachFlags) run(cmd *cobra.Command) error {
-	switch f.output {
-	case "text", "yaml", "json":
-	default:
-		return fmt.Errorf("--output %q is not known; use text, yaml or json", f.output)
-	}
 	if err := f.instance.complete(podNamespaceFile); err != nil {
 		return err
 	}
@@ -89,31 +84,15 @@ func (f *detachFlags) run(cmd *cobra.Command) error {
 			}
 		}))
 	}
-	if err := f.print(cmd, all); err != nil {
-		return err
+	switch {
+	case f.output != "text":
+		if err := status.Encode(cmd.OutOrStdout(), f.output, all); err != nil {
+			return err
+		}
+	case len(all) == 0:
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing to detach")
 	}
 	return errors.Join(errs...)
-}
-
-func (f *detachFlags) print(cmd *cobra.Command, all []detached) error {
-	var out []byte
-	var err error
-	switch f.output {
-	case "text":
-		if len(all) == 0 {
-			fmt.Fprintln(cmd.ErrOrStderr(), "nothing to detach")
-		}
-		return nil
-	case "yaml":
-		out, err = yaml.Marshal(all)
-	default:
-		out, err = json.MarshalIndent(all, "", "  ")
-		out = append(out, '\n')
-	}
-	if err == nil {
-		_, err = cmd.OutOrStdout().Write(out)
-	}
-	return err
 }
 
 // holder is who holds the instance's Lease now, "" when nobody does or we may not

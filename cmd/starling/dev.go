@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
@@ -63,13 +64,13 @@ starling tui --dev, and get, describe, explain and logs with --dev, show the sim
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	fs := cmd.Flags()
-	linksFlag(fs, &f.links)
+	command.LinksFlag(fs, &f.links)
 	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
 	f.instance.addFlags(fs)
 	f.env.AddFlags(fs)
-	treeFlag(cmd, false)
+	command.TreeFlag(cmd, false)
 	return cmd
 }
 
@@ -106,11 +107,11 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 				live.Logger(log, module, hook).Log(level, msg, fields)
 			},
 		}),
-		dir: dir, out: cmd.OutOrStdout(), color: colorful(cmd),
+		dir: dir, out: cmd.OutOrStdout(), color: command.Colorful(cmd),
 	}
 	stop, err := f.answer(cmd.Context(), d.loop, kept)
 	if err != nil {
-		say(cmd, "note: nobody can ask this starling dev with --dev: %v", err)
+		command.Say(cmd, "note: nobody can ask this starling dev with --dev: %v", err)
 	} else {
 		defer stop()
 	}
@@ -171,10 +172,7 @@ func (d *devLoop) look(ctx context.Context, t *tree.Tree) {
 // headline is the one line that says how things are.
 func (d *devLoop) headline(code, format string, a ...any) {
 	text := time.Now().Format("15:04:05") + "  " + fmt.Sprintf(format, a...)
-	if d.color {
-		text = "\x1b[" + code + ";1m" + text + "\x1b[0m"
-	}
-	fmt.Fprintln(d.out, text)
+	fmt.Fprintln(d.out, paint(d.color, code+";1", text))
 }
 
 func (d *devLoop) print(r *dev.Round) {

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim"
 )
@@ -45,29 +44,19 @@ func (c *devCluster) paths() []string {
 func (c *devCluster) read() (*devInput, error) {
 	in := &devInput{}
 	for _, file := range c.files {
-		data, err := readInput(file, nil)
+		list, err := readObjects(file, nil)
 		if err != nil {
 			return nil, err
-		}
-		list, err := builtins.ParseObjects(string(data))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, obj := range list {
 			in.objects = append(in.objects, devObject{file, effect.RefOf(obj), obj})
 		}
 	}
-	if c.config == "" {
-		return in, nil
+	var err error
+	if c.config != "" {
+		in.user, _, err = readConfig(c.config, nil)
 	}
-	data, err := readInput(c.config, nil)
-	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
-	}
-	if in.user, err = configData(data); err != nil {
-		return nil, fmt.Errorf("--config %s: %w", c.config, err)
-	}
-	return in, nil
+	return in, err
 }
 
 // prepare fills a new cluster with what was shown last: what was saved since is news.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/stdlib"
 )
@@ -33,7 +34,7 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
   starling docs ensure
   starling docs > reference.md
   starling docs --stubs .starling`,
-		Args: atMostOneName,
+		Args: command.AtMostOneName,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -16,6 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/cmd/starling/command"
 )
 
 // ranElsewhere are examples that need what this test has not, and the tests that run such a line.
@@ -34,7 +36,7 @@ var goesOn = []string{"starling run ", "starling dev ", "starling tui ", " -w", 
 // trees, before a simulated API server, beside a starling that runs.
 func TestExamplesOfHelp(t *testing.T) {
 	lines := map[string]bool{}
-	eachCommand(newRootCommand(), func(cmd *cobra.Command) {
+	command.Each(newRootCommand(), func(cmd *cobra.Command) {
 		if cmd.Hidden {
 			return
 		}

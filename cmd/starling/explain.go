@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -33,7 +34,7 @@ builtin, such as k8s.watch, it explains as starling docs does.`,
 					return err
 				}
 			}
-			return groupOf(cmd, args)
+			return command.Group(cmd, args)
 		},
 	}
 	cmd.AddCommand(newExplainValuesCommand(), newExplainControllerCommand())
@@ -81,7 +82,7 @@ are ***.`,
 		},
 	}
 	f.addFlags(cmd)
-	treeFirst(cmd, &f.world.modules, 1, 2)
+	command.TreeFirst(cmd, &f.world.modules, 1, 2)
 	return cmd
 }
 
@@ -93,7 +94,7 @@ func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, yaml or json")
+	command.OutputFlag(cmd, &f.output, "`format`: table, yaml or json", "table", "yaml", "json")
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
@@ -104,7 +105,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 	if err != nil {
 		return err
 	}
-	o := values.PrintOptions{Color: colorful(cmd), Process: x.Process}
+	o := values.PrintOptions{Color: command.Colorful(cmd), Process: x.Process}
 	if f.world.modules == "" && !f.target.dev {
 		o.Now = time.Now() // a simulated cluster has its own clock
 	}
@@ -122,9 +123,9 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 	if f.output != "table" {
 		return status.Encode(cmd.OutOrStdout(), f.output, x)
 	}
-	sayNotes(cmd, x.Notes)
+	command.SayNotes(cmd, x.Notes)
 	if len(x.Values) == 0 {
-		say(cmd, "no values")
+		command.Say(cmd, "no values")
 		return nil
 	}
 	return values.Print(cmd.OutOrStdout(), x.Values, o)
@@ -170,7 +171,7 @@ func (f *explainFlags) check() error {
 	if f.target.dev && f.world.modules != "" {
 		return errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
 	}
-	return checkFormat(f.output)
+	return nil
 }
 
 // client asks the running instance, in a cluster when one is named.

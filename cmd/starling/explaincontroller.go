@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
@@ -38,7 +39,7 @@ of the module.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.controller(cmd, args[0], args[1]) },
 	}
 	f.addFlags(cmd)
-	treeFirst(cmd, &f.world.modules, 2, 2)
+	command.TreeFirst(cmd, &f.world.modules, 2, 2)
 	return cmd
 }
 
@@ -66,24 +67,24 @@ func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
 	}
 	for _, p := range parents {
 		if p.Failure != "" {
-			say(cmd, "controller %s has failed: %s", p.Controller, p.Failure)
+			command.Say(cmd, "controller %s has failed: %s", p.Controller, p.Failure)
 		}
 		switch {
 		case len(p.Actions) > 0:
-			say(cmd, "controller %s:", p.Controller)
+			command.Say(cmd, "controller %s:", p.Controller)
 			if err := status.PrintActions(cmd.OutOrStdout(), p.Actions, status.Options{}); err != nil {
 				return err
 			}
 		case p.Waits != "":
-			say(cmd, "controller %s: %s", p.Controller, p.Waits)
+			command.Say(cmd, "controller %s: %s", p.Controller, p.Waits)
 		case p.Failure == "":
-			say(cmd, "controller %s: nothing is left to be done", p.Controller)
+			command.Say(cmd, "controller %s: nothing is left to be done", p.Controller)
 		}
 		for _, at := range p.Looked {
-			say(cmd, "  has looked at %s", at)
+			command.Say(cmd, "  has looked at %s", at)
 		}
 		if p.Next != nil {
-			say(cmd, "  looks again at %s", p.Next.UTC().Format(time.RFC3339))
+			command.Say(cmd, "  looks again at %s", p.Next.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -97,7 +98,7 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 			return nil, err
 		}
 		defer client.Close()
-		sayNotes(cmd, standing(cmd, client))
+		command.SayNotes(cmd, standing(cmd, client))
 		parents, err := client.Parents(cmd.Context(), module, key)
 		if errors.Is(err, admin.ErrNotRunning) {
 			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.target.instance.notRunning(), module, key)

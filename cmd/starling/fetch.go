@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/runtime/message"
@@ -32,7 +33,7 @@ line for each module that it has changed; a module with an error stays as it is.
   starling fetch addons --update web`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneFolder(o.Dir); err != nil {
+			if err := command.OneFolder(o.Dir); err != nil {
 				return err
 			}
 			o.Modules = args
@@ -54,10 +55,10 @@ line for each module that it has changed; a module with an error stays as it is.
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "modules", ".", "`folder` with all modules")
-	linksFlag(cmd.Flags(), &o.FollowLinks)
+	command.LinksFlag(cmd.Flags(), &o.FollowLinks)
 	cmd.Flags().BoolVar(&o.Update, "update", false, "choose the newest versions that module() and Chart.yaml allow, whatever the locks name")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long the charts of one module may take")
-	treeFirst(cmd, &o.Dir, 0, -1)
+	command.TreeFirst(cmd, &o.Dir, 0, -1)
 	return cmd
 }
 

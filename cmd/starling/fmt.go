@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
@@ -32,7 +33,7 @@ that does not parse is an error and stays as it is.`,
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "write nothing: print the names of files that are not formatted; exit code 1 if there are any")
 	cmd.Flags().BoolVar(&f.list, "check", false, "the same as --list")
 	cmd.Flags().BoolVarP(&f.diff, "diff", "d", false, "write nothing: print what would change; exit code 1 if there is anything")
-	treeFlag(cmd, true)
+	command.TreeFlag(cmd, true)
 	return cmd
 }
 

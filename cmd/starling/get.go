@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/message"
@@ -71,15 +71,7 @@ func getNamed(cmd *cobra.Command, args []string) error {
 			}
 		}
 	}
-	return groupOf(cmd, args)
-}
-
-// atMostOneName refuses a second argument.
-func atMostOneName(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("%s takes one name at most, got %d; leave the name out to see all", cmd.CommandPath(), len(args))
-	}
-	return nil
+	return command.Group(cmd, args)
 }
 
 // ask asks the running instance for its status.
@@ -142,33 +134,6 @@ func notesOf(st status.Status) (notes []string) {
 		note("starling dev answers: its cluster is simulated, and the clock there stands still until somebody asks for a run")
 	}
 	return notes
-}
-
-// sayNotes writes notes on stderr.
-func sayNotes(cmd *cobra.Command, notes []string) {
-	for _, note := range notes {
-		say(cmd, "note: %s", note)
-	}
-}
-
-// say writes a line on stderr.
-func say(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintln(cmd.ErrOrStderr(), message.Clean(asCalled(cmd, fmt.Sprintf(format, args...))))
-}
-
-// colorful says whether stdout is a terminal whose user has not asked for no
-// colors (https://no-color.org).
-func colorful(cmd *cobra.Command) bool {
-	return onTerminal(cmd) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// checkFormat refuses what [status.Encode] cannot write, before anybody is asked.
-func checkFormat(format string) error {
-	formats := []string{"table", "yaml", "json"}
-	if slices.Contains(formats, format) {
-		return nil
-	}
-	return fmt.Errorf("--output %q is not known; use table, yaml or json", format)
 }
 
 // notFound names what was asked for and, if there is one, what was meant.

@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/cmd/starling/columns"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -154,10 +155,10 @@ func (p *printer) forPeople() bool { return p.format == "table" || p.format == "
 // list shows a whole listing.
 func (p *printer) list(l *listing) error {
 	if p.forPeople() {
-		sayNotes(p.cmd, l.notes)
+		command.SayNotes(p.cmd, l.notes)
 		which := l.busy(p.format == "wide")
 		if len(which) == 0 {
-			say(p.cmd, "%s", l.empty)
+			command.Say(p.cmd, "%s", l.empty)
 			return nil
 		}
 		return p.rows(l, which, nil)
@@ -194,7 +195,7 @@ func (l *listing) busy(idleToo bool) []int {
 func (p *printer) rows(l *listing, which []int, events []string) error {
 	out := p.cmd.OutOrStdout()
 	if p.forPeople() {
-		return l.table(out, which, status.Options{Color: colorful(p.cmd), Now: time.Now(), Wide: p.format == "wide", NoHead: p.noHead, Widths: &p.widths, Events: events})
+		return l.table(out, which, status.Options{Color: command.Colorful(p.cmd), Now: time.Now(), Wide: p.format == "wide", NoHead: p.noHead, Widths: &p.widths, Events: events})
 	}
 	for n, i := range which {
 		if p.format == "name" {

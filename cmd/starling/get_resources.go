@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -86,7 +87,7 @@ that comes out of Secrets is shown as ***.`,
 			Long: `With --context or --kubeconfig shows all pods of the instance; else the process that runs
 on this machine, and who leads when that is another one.`,
 			Example: `  starling get replicas --context production`,
-			Args:    noArgs,
+			Args:    command.NoArgs,
 		}},
 	}
 }
@@ -95,7 +96,7 @@ on this machine, and who leads when that is another one.`,
 func (f *getFlags) command(r resource) *cobra.Command {
 	cmd := &r.Command
 	if cmd.Args == nil {
-		cmd.Args = atMostOneName
+		cmd.Args = command.AtMostOneName
 	}
 	if r.flags != nil {
 		r.flags(cmd.Flags())

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
@@ -38,7 +39,7 @@ func (f *getRunsFlags) look(cmd *cobra.Command, args []string) (*listing, error)
 	}
 	if others > 0 && !f.told {
 		f.told = true
-		say(cmd, "note: records of another version of starling that are left out: %d", others)
+		command.Say(cmd, "note: records of another version of starling that are left out: %d", others)
 	}
 	if i := slices.IndexFunc(runs, func(h record.Header) bool { return slices.Contains(args, h.ID) }); i >= 0 {
 		return f.one(cmd, runs[i])

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/cmd/starling/command"
 )
 
 // watchEvery is how often -w asks again.
@@ -25,7 +25,7 @@ type watched struct {
 
 // list looks once and shows it, or, with -w, again and again, until it is told to stop.
 func (f *getFlags) list(cmd *cobra.Command, look func() (*listing, error)) error {
-	if f.watch && f.out.format == "" && !onTerminal(cmd) {
+	if f.watch && f.out.format == "" && !command.OnTerminal(cmd) {
 		f.out.format = "json"
 	}
 	p, err := f.out.printer(cmd)
@@ -62,10 +62,10 @@ func (f *getFlags) list(cmd *cobra.Command, look func() (*listing, error)) error
 // show shows the rows that are not as they were: at first all of them.
 func (w *watched) show(l *listing) error {
 	if w.printer.forPeople() {
-		sayNotes(w.printer.cmd, slices.DeleteFunc(slices.Clone(l.notes), func(note string) bool { return slices.Contains(w.said, note) }))
+		command.SayNotes(w.printer.cmd, slices.DeleteFunc(slices.Clone(l.notes), func(note string) bool { return slices.Contains(w.said, note) }))
 		w.said = l.notes
 		if w.last == nil && len(l.busy(w.printer.format == "wide")) == 0 {
-			say(w.printer.cmd, "%s", l.empty)
+			command.Say(w.printer.cmd, "%s", l.empty)
 		}
 	}
 	first := w.last == nil
@@ -124,9 +124,4 @@ func (w *watched) rows(l *listing, which []int, events []string) error {
 		events = nil
 	}
 	return w.printer.rows(l, which, events)
-}
-
-// onTerminal says whether stdout is one.
-func onTerminal(cmd *cobra.Command) bool {
-	return process.IsTerminal(cmd.OutOrStdout())
 }

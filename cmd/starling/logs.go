@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -44,7 +44,7 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
 		Example: `  starling logs ingress-nginx
   starling logs -f
   starling logs ingress-nginx --tail 20 -o json`,
-		Args: atMostOneName,
+		Args: command.AtMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.run(cmd, append(args, "")[0])
 			if lines, number := strconv.Atoi(f.target.instance.Namespace); err != nil && number == nil {
@@ -55,20 +55,13 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
 	}
 	f.target.addFlags(cmd.Flags())
 	f.target.addDev(cmd.Flags())
-	f.addFlags(cmd.Flags())
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with the lines that come, until Ctrl-C")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "`lines` at most of those that are kept; -1: all")
+	command.OutputFlag(cmd, &f.output, "`format`: text, or json, a line each", "text", "json")
 	return cmd
 }
 
-func (f *logsFlags) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVarP(&f.follow, "follow", "f", false, "go on with the lines that come, until Ctrl-C")
-	fs.IntVar(&f.tail, "tail", -1, "`lines` at most of those that are kept; -1: all")
-	fs.StringVarP(&f.output, "output", "o", "text", "`format`: text, or json, a line each")
-}
-
 func (f *logsFlags) run(cmd *cobra.Command, module string) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output %q is not known; use text or json", f.output)
-	}
 	client, err := f.target.client(cmd)
 	if err != nil {
 		return err
@@ -127,7 +120,7 @@ func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
 			if failed[i] != nil && cmd.Context().Err() == nil {
 				printing.Lock()
 				defer printing.Unlock()
-				say(cmd, "note: %v", failed[i])
+				command.Say(cmd, "note: %v", failed[i])
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/lsp"
 )
@@ -21,7 +22,7 @@ it: it tells what starling check would say while you type, completes and explain
 names, leads to definitions, renames, and formats. docs/editors.md has the
 configuration for VS Code, Neovim, Helix and Zed.`,
 		Example: `  starling lsp`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			std := ""
 			if cache, err := os.UserCacheDir(); err == nil {
@@ -33,7 +34,7 @@ configuration for VS Code, Neovim, Helix and Zed.`,
 			return server.Serve(cmd.Context(), pipes{cmd.InOrStdin(), cmd.OutOrStdout()})
 		},
 	}
-	linksFlag(cmd.Flags(), &links)
+	command.LinksFlag(cmd.Flags(), &links)
 	// Editors name the stream by a flag that others have.
 	cmd.Flags().Bool("stdio", true, "speak on stdin and stdout; there is no other way")
 	return cmd

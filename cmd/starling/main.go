@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -27,12 +28,12 @@ func starling() int {
 	// A clean stop is bounded, so a second signal has nothing to hurry; a
 	// terminal and a parent process often send one each.
 	root := newRootCommand()
-	root.SetArgs(likeGo(calledAs(root, os.Args)))
+	root.SetArgs(likeGo(command.CalledAs(root, os.Args)))
 	if err := root.ExecuteContext(ctx); err != nil {
-		if code := exitCode(0); errors.As(err, &code) {
+		if code := command.ExitCode(0); errors.As(err, &code) {
 			return int(code)
 		}
-		fmt.Fprintln(os.Stderr, "error:", message.Line(asCalled(root, err.Error())))
+		fmt.Fprintln(os.Stderr, "error:", message.Line(command.AsCalled(root, err.Error())))
 		return 1
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/scaffold"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
@@ -39,7 +40,7 @@ the same file. Fields without a counterpart are named with their lines.`,
 	}
 	from.flags(cmd)
 	cmd.PersistentFlags().StringVar(&modules, "modules", ".", "`folder` with all modules")
-	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return oneFolder(modules) }
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return command.OneFolder(modules) }
 	noChart := false
 	module := &cobra.Command{
 		Use:   "module [TREE] NAME",
@@ -57,10 +58,7 @@ test. Nothing is overwritten. The names of the files are printed. NAME may have 
 				write = scaffold.ModuleWithoutChart
 			}
 			made, err := write(modules, args[0])
-			for _, path := range made {
-				fmt.Fprintln(cmd.OutOrStdout(), path)
-			}
-			return err
+			return named(cmd, made, err)
 		},
 	}
 	module.Flags().BoolVar(&noChart, "no-chart", false, "a module of hooks alone, without chart, values and schemas")
@@ -75,10 +73,7 @@ weight: 020-web-app.`,
 		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := scaffold.Controller(modules, args[0])
-			for _, path := range made {
-				fmt.Fprintln(cmd.OutOrStdout(), path)
-			}
-			return err
+			return named(cmd, made, err)
 		},
 	}, &cobra.Command{
 		Use:   "hook [TREE] MODULE NAME",
@@ -92,11 +87,10 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 				return err
 			}
 			path, err := scaffold.Hook(modules, args[0], args[1])
-			if err != nil {
-				return err
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), path)
-			return nil
+			return err
 		},
 	}, newNewTestCommand(&modules))
 	cmd.AddCommand(newNewRecipeCommand(&modules))
@@ -105,9 +99,17 @@ to the global hooks. Nothing is overwritten. The name of the file is printed.`,
 			continue
 		}
 		names := strings.Count(sub.Use, " ") - 1 // without the tree
-		treeFirst(sub, &modules, names, names)
+		command.TreeFirst(sub, &modules, names, names)
 	}
 	return cmd
+}
+
+// named prints the names of the files that were made, also those before an error.
+func named(cmd *cobra.Command, made []string, err error) error {
+	for _, path := range made {
+		fmt.Fprintln(cmd.OutOrStdout(), path)
+	}
+	return err
 }
 
 // nameNotFolder refuses the folder of a module in the place of its name, with the call that was meant.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/format"
@@ -49,7 +50,7 @@ func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
 	flags := cmd.Flags()
 	switch {
 	case len(args) > 0:
-		return groupOf(cmd, args)
+		return command.Group(cmd, args)
 	case f.addonOperator != "" && f.shellOperator != "":
 		return errors.New("--from-addon-operator and --from-shell-operator exclude each other: bring one over, then the other to another folder")
 	case f.flux != "" && f.addonOperator+f.shellOperator != "":
@@ -67,7 +68,7 @@ func (f *newFrom) run(cmd *cobra.Command, args []string, modules string) error {
 	case f.flux != "":
 		return f.fromFlux(cmd, modules)
 	}
-	return groupOf(cmd, nil)
+	return command.Group(cmd, nil)
 }
 
 func (f *newFrom) fromAddonOperator(cmd *cobra.Command, modules string) error {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/examples/recipes"
@@ -27,10 +25,7 @@ again and again, with its test. Nothing is overwritten. The names of the files a
 		ValidArgs: recipes.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := scaffold.Recipe(*modules, args[0])
-			for _, path := range made {
-				fmt.Fprintln(cmd.OutOrStdout(), path)
-			}
-			return err
+			return named(cmd, made, err)
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/scaffold"
@@ -66,17 +67,16 @@ for is refused. So is one whose hook asks for something else in TREE.`,
 				return err
 			}
 			path, err := scaffold.Test(*modules, args[0], args[1])
-			if err != nil {
-				return err
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), path)
-			return nil
+			return err
 		},
 	}
 	f.target.addFlags(cmd.Flags())
 	f.records.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.run, "from-run", "", "write a test that holds the recorded run of this `id`; see starling get runs")
-	treeBefore(cmd, modules, func() (least, most int) {
+	command.TreeBefore(cmd, modules, func() (least, most int) {
 		if f.run != "" {
 			return 0, 0
 		}

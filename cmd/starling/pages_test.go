@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/cmd/starling/command"
 )
 
 var (
@@ -56,7 +58,7 @@ func TestPagesNameTheCommands(t *testing.T) {
 	_, outside, _ := strings.Cut(pages["docs/monitoring.md"], "\n### From outside\n")
 	outside, _, _ = strings.Cut(outside, "\n```")
 	var lists []string
-	eachCommand(newRootCommand(), func(cmd *cobra.Command) {
+	command.Each(newRootCommand(), func(cmd *cobra.Command) {
 		path := strings.Fields(cmd.CommandPath())[1:]
 		if cmd.Hidden || len(path) == 0 {
 			return
@@ -147,7 +149,7 @@ func understood(words []string, whole bool) error {
 	}
 	// A group takes module/web, as -o name prints it, and the name of a builtin.
 	if cmd.HasSubCommands() && len(named) > 0 && !strings.ContainsAny(named[0], "/.") {
-		return unknownCommand(cmd, named[0])
+		return command.UnknownCommand(cmd, named[0])
 	}
 	return cmd.ValidateArgs(named)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -13,8 +12,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/rbac"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -24,11 +25,6 @@ import (
 
 // exitChanges is the exit code of a plan that has changes or drift.
 const exitChanges = 2
-
-// exitCode ends a command with its own code, without a word.
-type exitCode int
-
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 type planFlags struct {
 	world  worldFlags
@@ -57,16 +53,16 @@ release has it; 1: the plan cannot be made, or modules fail in it.`,
   starling plan addons --config new-config.yaml
   starling plan --modules examples/quickstart --offline -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && f.world.modules != "" && !namesTree(args[0]) {
+			if len(args) > 0 && f.world.modules != "" && !command.NamesTree(args[0]) {
 				return fmt.Errorf("%s takes no module, got %q: all modules work together; for it alone: %[1]s %[3]s --modules-selector name=%[2]s", cmd.CommandPath(), args[0], f.world.modules)
 			}
-			return noArgs(cmd, args)
+			return command.NoArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.world.addFlags(cmd.Flags(), true)
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text or json")
-	treeFirst(cmd, &f.world.modules, 0, 0)
+	command.OutputFlag(cmd, &f.output, "form of the output: text or json", "text", "json")
+	command.TreeFirst(cmd, &f.world.modules, 0, 0)
 	return cmd
 }
 
@@ -76,9 +72,6 @@ func (f *planFlags) run(cmd *cobra.Command) (err error) {
 			err = fmt.Errorf("this is a bug of starling: %v; please report it with this:\n%s", r, debug.Stack())
 		}
 	}()
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output %q is not known; use text or json", f.output)
-	}
 	p, err := f.make(cmd.Context(), cmd.InOrStdin())
 	if err != nil {
 		return err
@@ -155,23 +148,19 @@ func (f *worldFlags) place(key, path string) string {
 
 // printPlan writes a plan; the error is its exit code.
 func printPlan(cmd *cobra.Command, p *plan.Plan, output string) error {
-	out := cmd.OutOrStdout()
 	var err error
 	if output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(p)
+		err = status.Encode(cmd.OutOrStdout(), output, p)
 	} else {
-		err = p.Print(out, plan.PrintOptions{Color: colorful(cmd)})
+		err = p.Print(cmd.OutOrStdout(), plan.PrintOptions{Color: command.Colorful(cmd)})
 	}
 	switch {
 	case err != nil:
 		return err
 	case p.Failed():
-		return exitCode(1)
+		return command.ExitCode(1)
 	case p.Changes(), p.Drifted():
-		return exitCode(exitChanges)
+		return command.ExitCode(exitChanges)
 	}
 	return nil
 }

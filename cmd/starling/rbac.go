@@ -5,20 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
-	"github.com/starling-operator/starling/runtime/httpclient"
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
@@ -30,8 +26,7 @@ type rbacFlags struct {
 	live           bool
 	makeNamespaces bool
 	serviceAccount bool
-	links          bool
-	selector       selectorFlag
+	reading        command.Reading
 	output         string
 	check          bool
 	as             string
@@ -76,27 +71,23 @@ of the instance lacks, or the user of --as, and prints those, one line for each 
 		RunE: f.run,
 	}
 	f.instance.addNames(cmd.Flags())
-	linksFlag(cmd.Flags(), &f.links)
-	addSelectorFlag(cmd.Flags(), &f.selector)
+	f.reading.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	f.access.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	cmd.Flags().BoolVar(&f.serviceAccount, "service-account", false, "print the ServiceAccount, too")
-	cmd.Flags().StringVarP(&f.output, "output", "o", rbacRoles, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling")
+	command.OutputFlag(cmd, &f.output, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling", rbacRoles, rbacValues)
 	cmd.Flags().BoolVar(&f.check, "check", false, "print the rights that the cluster lacks, instead of roles; hooks look for values there, too")
 	cmd.Flags().StringVar(&f.as, "as", "", "`user` whose rights --check looks at (default: the instance's ServiceAccount)")
-	treeFlag(cmd, false)
+	command.TreeFlag(cmd, false)
 	return cmd
 }
 
 func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("the module tree is missing, such as: starling rbac addons")
-	}
-	if f.output != rbacRoles && f.output != rbacValues {
-		return fmt.Errorf("--output %q is not known; use roles or values", f.output)
 	}
 	if f.serviceAccount && f.output != rbacRoles {
 		return errors.New("--service-account is for -o roles: the Helm chart of Starling makes the ServiceAccount itself")
@@ -111,23 +102,32 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if err := oneStdin(f.config, f.files); err != nil {
 		return err
 	}
-	config, err := f.data(cmd.InOrStdin())
-	if err != nil {
-		return err
+	var config map[string]string
+	var err error
+	if f.config != "" {
+		if config, _, err = readConfig(f.config, cmd.InOrStdin()); err != nil {
+			return err
+		}
 	}
 	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
-	read, err := tree.ReadDir(args[0], tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
+	read, err := tree.ReadDir(args[0], f.reading.Options())
 	if err != nil {
 		return err
 	}
-	objects, err := f.objects(cmd.InOrStdin())
-	if err != nil {
-		return err
+	var objects []map[string]any
+	for _, file := range f.files {
+		of, err := readObjects(file, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		objects = append(objects, of...)
 	}
-	over, err := f.over(cmd.Context())
-	if err != nil {
-		return err
+	var over func(*sim.Options) // none without --live
+	if f.live || f.access != (access{}) {
+		if over, err = overCluster(cmd.Context(), f.access, f.instance.Namespace); err != nil {
+			return err
+		}
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
 		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, MakeNamespaces: f.makeNamespaces,
@@ -151,7 +151,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if result.Incomplete {
-		return exitCode(exitIncomplete)
+		return command.ExitCode(exitIncomplete)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (f *rbacFlags) lacks(cmd *cobra.Command, needed rbac.Result) error {
 		fmt.Fprintln(cmd.OutOrStdout(), "  "+line)
 	}
 	if len(lacks) > 0 || needed.Incomplete {
-		return exitCode(exitIncomplete)
+		return command.ExitCode(exitIncomplete)
 	}
 	return nil
 }
@@ -194,50 +194,3 @@ func lackingRights(ctx context.Context, a access, namespace, user string, needed
 
 // exitIncomplete is the exit code of roles in which rights are known to be missing.
 const exitIncomplete = 2
-
-// objects reads the files of -f.
-func (f *rbacFlags) objects(stdin io.Reader) (all []map[string]any, err error) {
-	for _, file := range f.files {
-		data, err := readInput(file, stdin)
-		if err != nil {
-			return nil, err
-		}
-		objects, err := builtins.ParseObjects(string(data))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, objects...)
-	}
-	return all, nil
-}
-
-// over puts a simulated cluster over the real one; nil without --live.
-func (f *rbacFlags) over(ctx context.Context) (func(*sim.Options), error) {
-	if !f.live && f.access == (access{}) {
-		return nil, nil
-	}
-	client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)
-	if err != nil {
-		return nil, err
-	}
-	return func(o *sim.Options) {
-		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true})
-	}, nil
-}
-
-// data reads the file of --config; nil without the flag.
-func (f *rbacFlags) data(stdin io.Reader) (map[string]string, error) {
-	if f.config == "" {
-		return nil, nil
-	}
-	text, err := readInput(f.config, stdin)
-	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
-	}
-	config, err := configData(text)
-	if err != nil {
-		return nil, fmt.Errorf("--config %s: %w", f.config, err)
-	}
-	return config, nil
-}

@@ -66,7 +66,9 @@ func (f *runFlags) complete(ctx context.Context, driver *live.Driver, t *tree.Tr
 		case <-ctx.Done():
 			return
 		}
-		next, err := t.Again(tree.Options{Name: f.modules, Archives: cache.Archive, Selector: f.selector.Selector})
+		o := f.tree(cache)
+		o.Name = f.modules
+		next, err := t.Again(o)
 		switch {
 		case err != nil:
 			driver.ReloadFailed(err)

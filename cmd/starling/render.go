@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/plan"
 )
@@ -40,14 +41,14 @@ read. The data of Secrets is masked unless --show-secrets is given.`,
 	}
 	f.world.addFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVar(&f.secrets, "show-secrets", false, "print what Secrets hold, too")
-	treeFirst(cmd, &f.world.modules, 1, 1)
+	command.TreeFirst(cmd, &f.world.modules, 1, 1)
 	return cmd
 }
 
 func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	ctx := cmd.Context()
 	if f.world.modules == "" {
-		return noTree(cmd.CommandPath(), name)
+		return command.NoTree(cmd.CommandPath(), name)
 	}
 	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
@@ -78,7 +79,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.config != "" && len(vain) > 0 {
 		return fmt.Errorf("module %s: %s", name, vain[0]) // what was asked for cannot be shown
 	}
-	sayNotes(cmd, refused(w.Status(), name))
+	command.SayNotes(cmd, refused(w.Status(), name))
 	r, err := w.ModuleRelease(ctx, name)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
@@ -59,7 +60,7 @@ script: its output is what expressions come to, and the first error ends it.`,
 	f.world.scratch = true
 	f.world.addFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "in a pipe, tell on stderr what lines do: effects, runs, logs")
-	treeFirst(cmd, &f.world.modules, 0, 1)
+	command.TreeFirst(cmd, &f.world.modules, 0, 1)
 	return cmd
 }
 
@@ -93,7 +94,7 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 		World: w, Generation: gen, Load: f.world.load, Module: module, Live: f.world.live,
 		Files: repl.Files{Tree: f.world.modules, Std: stdlib.FS}, Name: "stdin", Script: true,
 	}
-	color := colorful(cmd)
+	color := command.Colorful(cmd)
 	if talks {
 		o.Name, o.Script = "repl", false
 		o.Show = func(line repl.Line) { fmt.Fprintln(out, paint(color && line.Note, "2", line.Text)) }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -54,18 +54,16 @@ it; it runs on this machine.`,
 	}
 	f.target.addFlags(cmd.Flags())
 	f.records.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "form of the output: text, json or yaml")
-	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", whose hook is run instead of the recorded one")
-	linksFlag(cmd.Flags(), &f.links)
-	treeFirst(cmd, &f.modules, 1, 1)
+	command.OutputFlag(cmd, &f.output, "form of the output: text, json or yaml", "text", "json", "yaml")
+	cmd.Flags().StringVar(&f.modules, "modules", "",
+		command.ModulesUsage+", whose hook is run instead of the recorded one")
+	command.LinksFlag(cmd.Flags(), &f.links)
+	command.TreeFirst(cmd, &f.modules, 1, 1)
 	return cmd
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, id string) error {
 	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
-		return fmt.Errorf("--output %q is not known; use text, json or yaml", f.output)
-	}
 	r, err := f.records.load(cmd, id)
 	if err != nil {
 		return err
@@ -114,7 +112,7 @@ func (f *replayFlags) encode(w io.Writer, r *record.Record, again *record.Replay
 		return err
 	}
 	if !again.Same {
-		return exitCode(1)
+		return command.ExitCode(1)
 	}
 	return nil
 }
@@ -144,5 +142,5 @@ func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replaye
 	for _, line := range diff {
 		fmt.Fprintln(w, line)
 	}
-	return exitCode(1)
+	return command.ExitCode(1)
 }

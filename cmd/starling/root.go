@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 )
 
@@ -23,9 +24,9 @@ upgrades the release whenever that differs.`,
 		SilenceUsage:  true,
 		Version:       shortVersion(),
 		Args:          cobra.ArbitraryArgs, // groupOf refuses them, in one line
-		RunE:          groupOf,
+		RunE:          command.Group,
 	}
-	root.SetFlagErrorFunc(explainFlag)
+	root.SetFlagErrorFunc(command.ExplainFlag)
 	root.AddCommand(newRunCommand(), process.NewEvaluateChartsCommand(), newAdminSocketCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
 	root.AddCommand(newLSPCommand(), newTUICommand())
 	root.SetHelpCommand(newHelpCommand())
@@ -59,19 +60,10 @@ func newHelpCommand() *cobra.Command {
 				return err
 			}
 			if len(rest) > 0 && found.HasSubCommands() {
-				return unknownCommand(found, rest[0])
+				return command.UnknownCommand(found, rest[0])
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
 		},
 	}
-}
-
-// groupOf is what a command does that only holds others: its help, or an error
-// for a name that is none of theirs.
-func groupOf(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	return unknownCommand(cmd, args[0])
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
-	"strings"
 	_ "time/tzdata" // schedules have time zones, images need not
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/release"
@@ -29,8 +28,7 @@ import (
 type runFlags struct {
 	instance instance
 	modules  string
-	links    bool
-	selector selectorFlag
+	reading  command.Reading
 	access   access
 	webhooks webhookFlags
 	receive  receiveFlags
@@ -38,7 +36,7 @@ type runFlags struct {
 	listen   listenFlags
 	log      process.LogFlags
 	history  int
-	pause    []string
+	pause    command.Pause
 	dryRun   bool
 	reload   bool
 	inputs   string
@@ -46,9 +44,6 @@ type runFlags struct {
 	env      process.HookEnv
 	traces   traceFlags
 }
-
-// pauseAll is what a bare --pause means.
-const pauseAll = "*"
 
 func newRunCommand() *cobra.Command {
 	f := &runFlags{}
@@ -64,7 +59,7 @@ terminal each run from which something comes has a line, and so has each object 
 writes. Stopping, or deleting, starling touches nothing that runs.`,
 		Example: `  starling run examples/quickstart
   starling run --modules addons --pause=ingress-nginx`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.dryRun {
 				return f.plan(cmd)
@@ -74,9 +69,8 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 	}
 	fs := cmd.Flags()
 	f.instance.addFlags(fs)
-	fs.StringVar(&f.modules, "modules", "", modulesUsage+" (required)")
-	linksFlag(fs, &f.links)
-	addSelectorFlag(fs, &f.selector)
+	fs.StringVar(&f.modules, "modules", "", command.ModulesUsage+" (required)")
+	f.reading.AddFlags(fs)
 	f.access.addFlags(fs)
 	f.access.addLimits(fs)
 	f.webhooks.addFlags(fs)
@@ -87,19 +81,19 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 	f.traces.addFlags(fs)
 	fs.IntVar(&f.history, "history-max", release.DefaultHistory, "how many `revisions` of a release are kept in the cluster, as helm history shows them")
 	f.env.AddFlags(fs)
-	fs.StringSliceVar(&f.pause, "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
-	fs.Lookup("pause").NoOptDefVal = pauseAll
+	fs.StringSliceVar((*[]string)(&f.pause), "pause", nil, "leave the releases of these `modules` alone, or, without names, all; their hooks run")
+	fs.Lookup("pause").NoOptDefVal = command.PauseAll
 	fs.BoolVar(&f.reload, "reload", true, "follow changes of the module tree; --reload=false keeps to what it was at the start")
 	fs.BoolVar(&f.objects, "module-objects", true, "keep one Module object per module in the cluster, with its state, and take in its spec; --module-objects=false does neither")
 	fs.StringVar(&f.inputs, "record-inputs", "", "for bugs of starling itself: write all that its engine sees to this new `file`, of 256 MiB at most; Secrets and all values are in it, in the clear, so only this user may read it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing: print the plan of a first start, as starling plan does, and end")
-	treeFirst(cmd, &f.modules, 0, 0)
+	command.TreeFirst(cmd, &f.modules, 0, 0)
 	return cmd
 }
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, links: f.links, selector: f.selector, live: true, pause: f.pause, env: f.env}}
+	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, reading: f.reading, live: true, pause: f.pause, env: f.env}}
 	return p.run(cmd)
 }
 
@@ -114,7 +108,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	if f.modules == "" {
-		return errNoTree
+		return command.ErrNoTree
 	}
 	if f.history < 1 {
 		return fmt.Errorf("--history-max %d is less than the revision that is deployed; give 1 or more", f.history)
@@ -155,10 +149,10 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	case err != nil:
 		return err
 	}
-	if err := f.selector.someModule(gen); err != nil {
+	if err := f.reading.SomeModule(gen); err != nil {
 		return err
 	}
-	if err := checkPause(f.pause, gen); err != nil {
+	if err := f.pause.Check(gen); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -192,10 +186,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	case err != nil:
 		return err
 	}
-	all := slices.Contains(f.pause, pauseAll)
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: all, Paused: f.pause, ModuleObjects: f.objects, History: f.history,
+		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: f.pause.All(), Paused: f.pause, ModuleObjects: f.objects, History: f.history,
 		Lease: f.lease.times, Renderer: process.NewRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
 	})
@@ -241,7 +234,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 
 // tree is how the module tree is read.
 func (f *runFlags) tree(cache *fetch.Cache) tree.Options {
-	return tree.Options{Archives: cache.Archive, FollowLinks: f.links, Selector: f.selector.Selector}
+	o := f.reading.Options()
+	o.Archives = cache.Archive
+	return o
 }
 
 // load reads and compiles the module tree. A module that is broken does not stop
@@ -262,14 +257,4 @@ func (f *runFlags) load(ctx context.Context, loader *loader, o tree.Options) (*g
 	case <-ctx.Done(): // a file may be at a step that does not end
 		return nil, ctx.Err()
 	}
-}
-
-// checkPause says whether the modules of --pause are there.
-func checkPause(pause []string, gen *generation.Generation) error {
-	for _, name := range pause {
-		if name != pauseAll && gen.Modules[name] == nil {
-			return fmt.Errorf("--pause=%s: there is no such module; the tree has %s", name, strings.Join(gen.Names, ", "))
-		}
-	}
-	return nil
 }

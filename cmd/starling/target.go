@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -108,7 +109,7 @@ func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
 		return nil, cmp.Or(failed, cmd.Context().Err())
 	}
 	if failed != nil {
-		say(cmd, "note: %v", failed)
+		command.Say(cmd, "note: %v", failed)
 	}
 	return t.asked, nil
 }
@@ -160,7 +161,7 @@ func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas
 		return failed[0]
 	}
 	for _, err := range failed {
-		say(cmd, "note: %v", err)
+		command.Say(cmd, "note: %v", err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -42,8 +43,7 @@ type testFlags struct {
 	lcov     string
 	junit    string
 	list     bool
-	links    bool
-	selector selectorFlag
+	reading  command.Reading
 }
 
 // goFlags are those that may be written as Go people type them, with one dash.
@@ -76,13 +76,12 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	flags.IntVar(&f.explore, "explore", 0, "run each test also in `n` other orders of events, with failing calls and crashes; the end must be the same")
 	flags.Uint64Var(&f.seed, "seed", 0, "run each test also in the order of this `seed`, which --explore has named; with --explore, its orders begin there")
 	flags.BoolVar(&f.cover, "cover", false, "tell how many statements of each .star file the tests have run, and the lines of the others")
-	linksFlag(flags, &f.links)
-	addSelectorFlag(flags, &f.selector)
+	f.reading.AddFlags(flags)
 	flags.StringVar(&f.page, "cover-html", "", "write what --cover tells, and the files in colours, to the HTML page `file`")
 	flags.StringVar(&f.lcov, "cover-lcov", "", "write what --cover tells to `file` in the form of lcov, for CI and editors")
 	flags.StringVar(&f.junit, "junit", "", "write the results to `file` as JUnit XML, which Jenkins and GitLab read")
 	flags.BoolVar(&f.list, "list", false, "print the tests that --run matches, and run none")
-	treeFlag(cmd, true)
+	command.TreeFlag(cmd, true)
 	return cmd
 }
 
@@ -151,7 +150,9 @@ func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string
 	go shared.Warm() // while the trees load
 	cache, governor := script.NewCache(), script.NewGovernor(script.GovernorOptions{Soft: process.TestHeap()})
 	for _, root := range roots {
-		t, err := tree.ReadDir(root.dir, tree.Options{Empty: true, FollowLinks: f.links, Selector: f.selector.Selector})
+		o := f.reading.Options()
+		o.Empty = true
+		t, err := tree.ReadDir(root.dir, o)
 		if err != nil {
 			return fail(root.dir, err)
 		}

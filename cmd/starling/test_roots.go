@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/tree"
 )
 
@@ -38,7 +39,7 @@ func testRoots(args []string) ([]testRoot, error) {
 		dir, all := strings.CutSuffix(filepath.ToSlash(arg), "/...")
 		info, err := os.Stat(dir)
 		if err != nil {
-			return nil, withNearFolder(dir, fmt.Errorf("%s: there is no such file or folder", arg))
+			return nil, command.WithNearFolder(dir, fmt.Errorf("%s: there is no such file or folder", arg))
 		}
 		if !info.IsDir() && !all {
 			if !strings.HasSuffix(arg, "_test.star") {

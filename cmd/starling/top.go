@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -30,7 +31,7 @@ waits, and shows what was taken meanwhile: a hook that did not run is left out.`
 		Example: `  starling top
   starling top ingress-nginx --sort memory
   starling top --over 10s`,
-		Args: atMostOneName,
+		Args: command.AtMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.target.addFlags(cmd.Flags())

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/klog/v2"
 
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
@@ -44,14 +45,14 @@ all that describe module and logs know of one, and has its hooks run. With the f
 module tree p shows what starling plan would. ? lists the keys.`,
 		Example: `  starling tui
   starling tui addons`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.target.addFlags(cmd.Flags())
 	f.target.addDev(cmd.Flags())
-	cmd.Flags().StringVar(&f.modules, "modules", "", modulesUsage+", for plans")
-	linksFlag(cmd.Flags(), &f.links)
-	treeFirst(cmd, &f.modules, 0, 0)
+	cmd.Flags().StringVar(&f.modules, "modules", "", command.ModulesUsage+", for plans")
+	command.LinksFlag(cmd.Flags(), &f.links)
+	command.TreeFirst(cmd, &f.modules, 0, 0)
 	return cmd
 }
 
@@ -60,13 +61,13 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 		return errors.New("--dev asks a starling dev, which plans by itself: leave out TREE")
 	}
 	in, isFile := cmd.InOrStdin().(*os.File)
-	if !onTerminal(cmd) || !isFile || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !command.OnTerminal(cmd) || !isFile || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
 		return errors.New("the screen needs a terminal, which this is not; elsewhere see: starling get modules -w")
 	}
 	process.TameLibraries()
 	klog.SetLogger(logr.Discard()) // a line would stand in the middle of the screen
 	ctx, source := cmd.Context(), f.source()
-	late := time.AfterFunc(time.Second, func() { say(cmd, "waiting for the first answer…") })
+	late := time.AfterFunc(time.Second, func() { command.Say(cmd, "waiting for the first answer…") })
 	first, err := source.Look(ctx)
 	late.Stop()
 	if ctx.Err() != nil {
@@ -75,7 +76,9 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	screen := tui.New(tui.Options{Source: source, First: first, Now: time.Now(), Context: ctx, Color: colorful(cmd)})
+	screen := tui.New(tui.Options{
+		Source: source, First: first, Now: time.Now(), Context: ctx, Color: command.Colorful(cmd),
+	})
 	_, err = tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(cmd.OutOrStdout()), tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
 		return nil // told to stop
@@ -85,9 +88,10 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 
 // source is the instance on the screen.
 func (f *tuiFlags) source() *instanceSource {
-	return &instanceSource{look: newAsker(f.target), pages: newAsker(f.target), plan: planFlags{
-		world: worldFlags{instance: f.target.instance, access: f.target.access, modules: f.modules, links: f.links, live: true},
-	}}
+	return &instanceSource{look: newAsker(f.target), pages: newAsker(f.target), plan: planFlags{world: worldFlags{
+		instance: f.target.instance, access: f.target.access, modules: f.modules,
+		reading: command.Reading{Links: f.links}, live: true,
+	}}}
 }
 
 // instanceSource asks an instance as other commands do. Pages may take long, so the look goes by itself.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/cmd/starling/command"
 )
 
 // The linker sets these (-ldflags "-X main.version=v1.2.3"), and nothing else changes them. An empty one leaves it to
@@ -23,7 +25,7 @@ func newVersionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this binary",
 		Example: "  starling version",
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(version, commit, date, info))
@@ -78,15 +80,4 @@ func releaseOf(linked string, info *debug.BuildInfo) string {
 		return "(not a release)"
 	}
 	return linked
-}
-
-// noArgs refuses arguments, with the way out.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		if modules := cmd.Flag("modules"); modules != nil && modules.Value.String() != "" && !modules.Changed { // as an argument
-			return fmt.Errorf("%s takes one module tree, got %q, too; several folders are one tree with : between them: %s:%s", cmd.CommandPath(), args[0], modules.Value, args[0])
-		}
-		return fmt.Errorf("%s takes no arguments, got %q; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
-	}
-	return nil
 }

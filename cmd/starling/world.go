@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
@@ -42,8 +42,7 @@ type worldFlags struct {
 	instance instance
 	access   access
 	modules  string
-	links    bool // follow those that lead out of the tree
-	selector selectorFlag
+	reading  command.Reading
 	config   string
 	// text is what the file of config holds, once the world is open.
 	text    []byte
@@ -51,7 +50,7 @@ type worldFlags struct {
 	live    bool // look at the kubeconfig's cluster
 	offline bool
 	scratch bool // without --modules there are none, instead of an error
-	pause   []string
+	pause   command.Pause
 	env     process.HookEnv
 }
 
@@ -62,9 +61,8 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	if f.scratch {
 		needed = ""
 	}
-	fs.StringVar(&f.modules, "modules", "", modulesUsage+needed)
-	linksFlag(fs, &f.links)
-	addSelectorFlag(fs, &f.selector)
+	fs.StringVar(&f.modules, "modules", "", command.ModulesUsage+needed)
+	f.reading.AddFlags(fs)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
 	f.instance.addNames(fs)
@@ -82,7 +80,7 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 // say, nil: nobody does.
 func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
 	if f.modules == "" && !f.scratch {
-		return nil, nil, errNoTree
+		return nil, nil, command.ErrNoTree
 	}
 	if err := oneStdin(f.config, f.files); err != nil {
 		return nil, nil, err
@@ -102,10 +100,10 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := f.selector.someModule(gen); err != nil {
+	if err := f.reading.SomeModule(gen); err != nil {
 		return nil, nil, err
 	}
-	if err := checkPause(f.pause, gen); err != nil {
+	if err := f.pause.Check(gen); err != nil {
 		return nil, nil, err
 	}
 	base, err := f.base(ctx, gen)
@@ -113,12 +111,22 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 		return nil, nil, err
 	}
 	for _, file := range f.files {
-		if err := applyFile(base, file, stdin); err != nil {
+		objects, err := readObjects(file, stdin)
+		if err != nil {
 			return nil, nil, err
+		}
+		for _, obj := range objects {
+			if err := base.Apply(obj); err != nil { // as a user would
+				return nil, nil, fmt.Errorf("%s: %w", file, err)
+			}
 		}
 	}
 	if f.config != "" {
-		if err := f.configure(base, stdin); err != nil {
+		var config map[string]string
+		if config, f.text, err = readConfig(f.config, stdin); err == nil {
+			err = base.Configure(config)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -132,13 +140,13 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 
 // load reads and compiles the module tree as it is now.
 func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generation, error) {
-	read := func() (*tree.Tree, error) {
-		return tree.ReadDir(f.modules, tree.Options{FollowLinks: f.links, Selector: f.selector.Selector})
-	}
+	var t *tree.Tree
+	var err error
 	if f.modules == "" {
-		read = func() (*tree.Tree, error) { return tree.Read(embed.FS{}, tree.Options{Empty: true}) }
+		t, err = tree.Read(embed.FS{}, tree.Options{Empty: true})
+	} else {
+		t, err = tree.ReadDir(f.modules, f.reading.Options())
 	}
-	t, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +163,14 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 	}
 	o := sim.Options{
 		Env: env, Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Renderer: process.NewRenderer(), PauseAll: slices.Contains(f.pause, pauseAll), Paused: f.pause,
+		Renderer: process.NewRenderer(), PauseAll: f.pause.All(), Paused: f.pause,
 	}
 	if f.live && !f.offline {
-		client, err := f.access.connect(ctx, f.instance.Namespace, zerolog.Nop(), nil)
+		over, err := overCluster(ctx, f.access, f.instance.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
-		o.HTTP = httpclient.New(httpclient.Options{UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true})
+		over(&o)
 		return sim.New(o)
 	}
 	w, err := sim.New(o)
@@ -171,6 +178,20 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 		return nil, err
 	}
 	return w, w.Apply(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.instance.Namespace}})
+}
+
+// overCluster has a simulated cluster lie over a real one, which is only read.
+func overCluster(ctx context.Context, a access, namespace string) (func(*sim.Options), error) {
+	client, err := a.connect(ctx, namespace, zerolog.Nop(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(o *sim.Options) {
+		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
+		o.HTTP = httpclient.New(httpclient.Options{
+			UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true,
+		})
+	}, nil
 }
 
 // oneStdin refuses to read stdin twice: the second time it is empty.
@@ -216,34 +237,28 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// applyFile applies the objects of a file as a user would.
-func applyFile(w *sim.World, name string, stdin io.Reader) error {
+// readObjects reads a file of objects.
+func readObjects(name string, stdin io.Reader) ([]map[string]any, error) {
 	data, err := readInput(name, stdin)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	objects, err := builtins.ParseObjects(string(data))
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, obj := range objects {
-		if err := w.Apply(obj); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
+	return objects, nil
 }
 
-// configure puts the file of --config where the user's ConfigMap is.
-func (f *worldFlags) configure(w *sim.World, stdin io.Reader) (err error) {
-	if f.text, err = readInput(f.config, stdin); err != nil {
-		return fmt.Errorf("--config: %w", err)
+// readConfig reads the file of --config, whose text it returns, too.
+func readConfig(name string, stdin io.Reader) (config map[string]string, text []byte, err error) {
+	if text, err = readInput(name, stdin); err != nil {
+		return nil, nil, fmt.Errorf("--config: %w", err)
 	}
-	config, err := configData(f.text)
-	if err != nil {
-		return fmt.Errorf("--config %s: %w", f.config, err)
+	if config, err = configData(text); err != nil {
+		return nil, nil, fmt.Errorf("--config %s: %w", name, err)
 	}
-	return w.Configure(config)
+	return config, text, nil
 }
 
 // configData reads a user's config: a ConfigMap, or its data as in a values.yaml.

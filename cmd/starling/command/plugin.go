@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"path/filepath"
@@ -11,10 +11,10 @@ import (
 // asPlugin is how people call the plugin of kubectl.
 const asPlugin = "kubectl starling"
 
-// calledAs returns the arguments. A binary of the name kubectl-starling is a plugin of kubectl,
-// whose help and hints say `kubectl starling`; one of the name kubectl_complete-starling is asked
+// CalledAs returns the arguments. A binary of the name kubectl-starling is a plugin of kubectl,
+// whose help and hints Say `kubectl starling`; one of the name kubectl_complete-starling is asked
 // by kubectl for what the shell may complete.
-func calledAs(root *cobra.Command, args []string) []string {
+func CalledAs(root *cobra.Command, args []string) []string {
 	switch name := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); name {
 	case "kubectl_complete-starling":
 		args = append([]string{args[0], cobra.ShellCompRequestCmd}, args[1:]...)
@@ -23,8 +23,8 @@ func calledAs(root *cobra.Command, args []string) []string {
 		return args[1:]
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: asPlugin}
-	eachCommand(root, func(cmd *cobra.Command) {
-		cmd.Example, cmd.Long = asCalled(root, cmd.Example), asCalled(root, cmd.Long)
+	Each(root, func(cmd *cobra.Command) {
+		cmd.Example, cmd.Long = AsCalled(root, cmd.Example), AsCalled(root, cmd.Long)
 	})
 	return args[1:]
 }
@@ -32,8 +32,8 @@ func calledAs(root *cobra.Command, args []string) []string {
 // ourCommand is a command in a text, such as that of a hint.
 var ourCommand = regexp.MustCompile(`(^|[^a-z/.-])(?:kubectl )?starling ([a-z-]+)`)
 
-// asCalled puts in place of a command in a text what has the plugin do the same.
-func asCalled(cmd *cobra.Command, text string) string {
+// AsCalled puts in place of a command in a text what has the plugin do the same.
+func AsCalled(cmd *cobra.Command, text string) string {
 	root := cmd.Root()
 	if root.DisplayName() != asPlugin {
 		return text
@@ -47,10 +47,10 @@ func asCalled(cmd *cobra.Command, text string) string {
 	})
 }
 
-// eachCommand calls f with a command and all below it.
-func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+// Each calls f with a command and all below it.
+func Each(cmd *cobra.Command, f func(*cobra.Command)) {
 	f(cmd)
 	for _, sub := range cmd.Commands() {
-		eachCommand(sub, f)
+		Each(sub, f)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"github.com/starling-operator/starling/modules/tree"
 )
 
-// treeFirst has a command with the flag --modules take the folder of the module tree in front of
+// TreeFirst has a command with the flag --modules take the folder of the module tree in front of
 // its other arguments, too. It takes least to most of these; a negative most is no limit.
 //
 // An argument that may be either is the tree when the folder holds modules, and --modules does not name one.
-func treeFirst(cmd *cobra.Command, modules *string, least, most int) {
-	treeBefore(cmd, modules, func() (int, int) { return least, most })
+func TreeFirst(cmd *cobra.Command, modules *string, least, most int) {
+	TreeBefore(cmd, modules, func() (int, int) { return least, most })
 }
 
-// treeBefore is treeFirst for a command whose flags say how many arguments it takes.
-func treeBefore(cmd *cobra.Command, modules *string, takes func() (least, most int)) {
+// TreeBefore is TreeFirst for a command whose flags Say how many arguments it takes.
+func TreeBefore(cmd *cobra.Command, modules *string, takes func() (least, most int)) {
 	check, run := cmd.Args, cmd.RunE
 	var rest []string
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -26,7 +26,7 @@ func treeBefore(cmd *cobra.Command, modules *string, takes func() (least, most i
 		least, most := takes()
 		named := cmd.Flag("modules").Changed
 		forced := most >= 0 && len(args) == most+1
-		if forced || len(args) > least && !named && namesTree(args[0]) {
+		if forced || len(args) > least && !named && NamesTree(args[0]) {
 			if named {
 				return fmt.Errorf("the module tree is named twice, by --modules %s and by %s; name it once", *modules, args[0])
 			}
@@ -37,10 +37,10 @@ func treeBefore(cmd *cobra.Command, modules *string, takes func() (least, most i
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd, rest) }
 }
 
-// treeFlag has a command that takes the module tree as its first argument take it by --modules, too.
+// TreeFlag has a command that takes the module tree as its first argument take it by --modules, too.
 // each gives it several folders as several arguments.
-func treeFlag(cmd *cobra.Command, each bool) {
-	modules := cmd.Flags().String("modules", "", modulesUsage+"; the same as the argument")
+func TreeFlag(cmd *cobra.Command, each bool) {
+	modules := cmd.Flags().String("modules", "", ModulesUsage+"; the same as the argument")
 	with := func(args []string) []string {
 		switch {
 		case *modules == "":
@@ -57,9 +57,9 @@ func treeFlag(cmd *cobra.Command, each bool) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, with(args)) }
 }
 
-// namesTree reports whether an argument is the folder of a module tree, or several with : between them.
+// NamesTree reports whether an argument is the folder of a module tree, or several with : between them.
 // The folder of one module is none, even when it has a chart in it.
-func namesTree(arg string) bool {
+func NamesTree(arg string) bool {
 	for _, dir := range tree.Folders(arg) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() && tree.IsTree(dir) && !tree.IsModule(dir) {
 			return true

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"cmp"
@@ -75,8 +75,8 @@ func doneElsewhere(cmd *cobra.Command, word string) string {
 // mostMeant are the commands that people leave out before the name of a module.
 var mostMeant = map[string]string{"describe": "module"}
 
-// unknownCommand is the error for a word that names none of cmd's commands.
-func unknownCommand(cmd *cobra.Command, word string) error {
+// UnknownCommand is the error for a word that names none of cmd's commands.
+func UnknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
@@ -103,14 +103,14 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q for %s%s", word, cmd.CommandPath(), hint(cmd, word, names, ""))
 }
 
-// explainFlag adds what was meant to the error for an unknown flag.
-func explainFlag(cmd *cobra.Command, err error) error {
+// ExplainFlag adds what was meant to the error for an unknown flag.
+func ExplainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid))
 	}
 	if args := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(args) > 0 { // a flag of a command that there is not
-		return unknownCommand(cmd, args[0])
+		return UnknownCommand(cmd, args[0])
 	}
 	if !errors.As(err, &unknown) {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
@@ -156,8 +156,8 @@ func hint(cmd *cobra.Command, word string, names []string, prefix string) string
 	return fmt.Sprintf("; see: %s --help", cmd.CommandPath())
 }
 
-// withNearFolder adds to an error about a path that is not there the one beside it that was probably meant.
-func withNearFolder(arg string, err error) error {
+// WithNearFolder adds to an error about a path that is not there the one beside it that was probably meant.
+func WithNearFolder(arg string, err error) error {
 	if _, gone := os.Stat(arg); !errors.Is(gone, fs.ErrNotExist) {
 		return err
 	}
