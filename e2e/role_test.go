@@ -39,7 +39,7 @@ import (
 // the Secret "<name>-webhooks", and list, watch and patch on customresourcedefinitions
 // for conversions, see [webhookRole].
 //
-// For modules with crds/: get, create and patch on customresourcedefinitions.
+// For modules with crds/: get, create and patch on customresourcedefinitions; list to give them back.
 //
 // Each of these verbs was taken away in turn, and something failed then; but for list
 // beside watch, for where a server does not stream lists, and for the

@@ -25,8 +25,12 @@ func (b *builder) definitions() {
 
 func (b *builder) definition(m *generation.Module, data []byte, applied bool) {
 	for name, r := range b.kinds.addCRDs(data, applied) {
-		b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{name}, Verbs: []string{"get", "create", "patch"}, Why: []string{"crds/ of " + m.Name}})
-		b.defines("crds/ of "+m.Name, r)
+		why := "crds/ of " + m.Name
+		rule := Rule{Group: definitionsGroup, Resource: definitions, Verbs: []string{"list"}, Why: []string{why}}
+		b.add("", rule)
+		rule.Names, rule.Verbs = []string{name}, []string{"get", "create", "patch"}
+		b.add("", rule)
+		b.defines(why, r)
 	}
 }
 

@@ -90,6 +90,47 @@ func (m *Manager) folder(module string) *tree.Module {
 	return nil
 }
 
+// giveBackCRDs leaves the definitions of a module that has left the tree to the instance that has it next: they lose
+// its mark, and the conversions that nobody here has a hook for are free. Those of other modules stay as they are.
+func (m *Manager) giveBackCRDs(ctx context.Context, module string) error {
+	if m.o.Folders == nil || m.folder(module) != nil {
+		return nil
+	}
+	crds, o := m.meta.Resource(crdResource()), metav1.ListOptions{Limit: crdPage}
+	for {
+		page, err := crds.List(ctx, o)
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking for the CustomResourceDefinitions of module %s: %w", module, tidy(err))
+		}
+		for _, live := range page.Items {
+			mark, by := live.Annotations[effect.DefinedByAnnotation], live.Annotations[effect.ConvertedByAnnotation]
+			of, _, _ := strings.Cut(mark, " ")
+			if held, _ := m.crds.heldBy(live.Name, module); of != m.instance().Mark(module) || held != "" {
+				continue
+			}
+			change := func(op, annotation, value string) map[string]string {
+				return map[string]string{"op": op, "path": "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1"), "value": value}
+			}
+			defined := effect.DefinedByAnnotation
+			all := []map[string]string{change("test", defined, mark), change("remove", defined, "")}
+			if by == m.o.Instance && m.o.Converts != nil && !m.o.Converts(live.Name) {
+				all = append(all, change("replace", effect.ConvertedByAnnotation, by+effect.GivenBack))
+			}
+			body, _ := json.Marshal(all)
+			_, err := crds.Patch(ctx, live.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("giving CustomResourceDefinition %s back: %w", live.Name, tidy(err))
+			}
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			return nil
+		}
+	}
+}
+
 // defines says whether files have a definition, or one cannot be read that may.
 func defines(files []chart.File, name string) bool {
 	return slices.ContainsFunc(files, func(f chart.File) bool {

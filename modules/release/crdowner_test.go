@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -206,6 +207,54 @@ func (w *driftWorld) second(f *manyFixture) *Manager {
 	m := f.manager()
 	m.o.Name, m.o.Instance = "second", effect.Instance{Namespace: "ops", Name: "second"}.Label()
 	return m
+}
+
+// The definitions of a module that leaves the tree are free for another instance while the first one lives; but not those
+// that another module has, too, nor before its release has gone.
+func TestDefinitionsAreGivenBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(w *driftWorld) error
+		leave  func(w *driftWorld) error
+		stays  bool
+	}{
+		"with the module": {leave: func(w *driftWorld) error { return w.ForgetCRDs(w.t.Context(), "web") }},
+		"by an uninstall": {leave: func(w *driftWorld) error {
+			_, err := w.Uninstall(w.t.Context(), Ref{Module: "web", Name: "web", Namespace: "apps"}, 0)
+			return err
+		}},
+		"to another instance": {leave: func(w *driftWorld) error {
+			_, err := w.GiveBack(w.t.Context(), Ref{Module: "web", Name: "web", Namespace: "apps"}, 0)
+			return err
+		}},
+		"of another module, too": {func(w *driftWorld) error { return w.bring(w.Manager, "b", false, thing("red")) },
+			func(w *driftWorld) error { return w.ForgetCRDs(w.t.Context(), "web") }, true},
+		"of a release that stays": {func(w *driftWorld) error {
+			return w.records.set(w.t.Context(), record{Ref: Ref{Module: "web", Name: "web", Namespace: "apps"}})
+		}, func(w *driftWorld) error { return w.ForgetCRDs(w.t.Context(), "web") }, true},
+		"of the tree": {leave: func(w *driftWorld) error {
+			w.o.Folders = func() []*tree.Module { return []*tree.Module{{Name: "web"}} }
+			return w.ForgetCRDs(w.t.Context(), "web")
+		}, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := newSimulatedDrift(t)
+			w.lease("starling")
+			w.o.Folders = func() []*tree.Module { return []*tree.Module{{Name: "b"}} }
+			err := w.bring(w.Manager, "web", false, thing("red"))
+			if err == nil && tt.before != nil {
+				err = tt.before(w)
+			}
+			if err = cmp.Or(err, tt.leave(w)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.bring(w.second(f), "web", true, thing("blue")); (err != nil) != tt.stays {
+				t.Errorf("the other instance: %v", err)
+			}
+			if got := w.fields(); got != map[bool]string{true: "red", false: "blue"}[tt.stays] {
+				t.Errorf("the definition has %s", got)
+			}
+		})
+	}
 }
 
 // A definition leaves the templates of a chart while a module has it in crds/: it stays, with all its objects.

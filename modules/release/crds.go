@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,11 @@ func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
 	}
 	defer leave(&err)
 	_, err = m.applyYielded(ctx)
-	return err
+	refs, unread := m.Installed(ctx)
+	if err = cmp.Or(err, unread); err != nil || slices.ContainsFunc(refs, func(r Ref) bool { return r.Module == module }) {
+		return err // they go with the release
+	}
+	return m.giveBackCRDs(ctx, module)
 }
 
 // applyCRDs is ApplyCRDs for the definitions of a module's crds/ or chart. Of several of one

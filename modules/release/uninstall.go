@@ -49,6 +49,9 @@ func (m *Manager) Uninstall(ctx context.Context, ref Ref, timeout time.Duration)
 			return false, err
 		}
 	}
+	if err := m.giveBackCRDs(ctx, ref.Module); err != nil {
+		return false, err
+	}
 	if err := m.sweep(ctx, ref); err != nil {
 		return false, fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
@@ -199,7 +202,7 @@ func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) 
 	defer leave(&err)
 	defer m.glances.forget(ref)
 	last, err := m.latest(ctx, ref)
-	if err != nil {
+	if err = cmp.Or(err, m.giveBackCRDs(ctx, ref.Module)); err != nil {
 		return false, err
 	}
 	if done = last.Number > 0 && owner(last.Labels, m.o.Instance, ref.Module) == ""; done {

@@ -2,8 +2,7 @@ package effect
 
 // Ask is a question to the API server: a create that it keeps nothing of, and whose answer is the result.
 type Ask struct {
-	// Ref is the kind of the question, and the namespace of kinds that have one; of a token it is the
-	// ServiceAccount.
+	// Ref is the kind of the question, and the namespace of kinds that have one; of a token it is the ServiceAccount.
 	Ref Ref
 	// Subresource is "token", or "".
 	Subresource string

@@ -2,11 +2,10 @@ package effect
 
 import "cmp"
 
-// Cause says which runs have led to a write, and to the event that tells of it. A row of
-// runs in which each was brought about by what the one before it has written may be as long
-// as it likes: a Cause stays as small. Of the runs in the row it remembers one, and how often
-// that came back; one that does not come back gives way to a later one, after twice as many
-// runs each time. So a row that goes round is found, however many hooks it goes through. A nil
+// Cause says which runs have led to a write, and to the event that tells of it. A row of runs in which each was
+// brought about by what the one before it has written may be as long as it likes: a Cause stays as small. Of the runs
+// in the row it remembers one, and how often that came back; one that does not come back gives way to a later one,
+// after twice as many runs each time. So a row that goes round is found, however many hooks it goes through. A nil
 // Cause is that of whatever Starling has not brought about.
 type Cause struct {
 	// Run names what the last run was about: a hook, or one object of it.

@@ -34,8 +34,7 @@ type ConfigChange struct {
 	// Value is plain JSON data. Remove takes out what is there.
 	Value  any  `json:"value,omitempty"`
 	Remove bool `json:"remove,omitempty"`
-	// Secrets are the paths inside Value, empty for Value itself, at which texts stand that were
-	// of the type secret.
+	// Secrets are the paths inside Value, empty for Value itself, at which texts stand that were of the type secret.
 	Secrets [][]string `json:"secrets,omitempty"`
 	// Was is the value that the run has seen, nil for none. Where the user has set another one
 	// since then, the write fails with a conflict.

@@ -1,7 +1,6 @@
-// Package effect holds what a hook run asks for. A run records effects and
-// touches nothing; once it has succeeded the effects are checked and then
-// committed in the order of [Effects]: object writes in call order, what is kept
-// (the values layer, the state), then values and metrics in memory, then messages.
+// Package effect holds what a hook run asks for. A run records effects and touches nothing; once it has succeeded the
+// effects are checked and then committed in the order of [Effects]: object writes in call order, what is kept (the
+// values layer, the state), then values and metrics in memory, then messages.
 package effect
 
 import (
@@ -10,8 +9,7 @@ import (
 	"time"
 )
 
-// MaxKept is how large one layer or one state may be that is kept, in bytes of JSON: a
-// Secret holds 1 MiB.
+// MaxKept is how large one layer or one state may be that is kept, in bytes of JSON: a Secret holds 1 MiB.
 const MaxKept = 900 << 10
 
 // KeptMessage is what the keys of messages begin with among all that is kept of a module. If one save takes several
@@ -57,8 +55,7 @@ const (
 	OpSet ValueOpKind = "set"
 	// OpDefault puts Value at Path in the layer below the user's config.
 	OpDefault ValueOpKind = "default"
-	// OpMerge merges Value, a map, into what is at Path: maps deeply, all else
-	// replaced.
+	// OpMerge merges Value, a map, into what is at Path: maps deeply, all else replaced.
 	OpMerge ValueOpKind = "merge"
 	// OpRemove takes Path out of the values.
 	OpRemove ValueOpKind = "remove"
@@ -69,11 +66,9 @@ type ValueOp struct {
 	Op ValueOpKind `json:"op"`
 	// Path is exact: one element a key.
 	Path []string `json:"path"`
-	// Value is plain JSON data (nil, bool, int64, float64, string, []any,
-	// map[string]any); nil for OpRemove.
+	// Value is plain JSON data (nil, bool, int64, float64, string, []any, map[string]any); nil for OpRemove.
 	Value any `json:"value,omitempty"`
-	// Secrets are the paths inside Value, empty for Value itself, at which texts stand
-	// that were of the type secret.
+	// Secrets are the paths inside Value, empty for Value itself, at which texts stand that were of the type secret.
 	Secrets [][]string `json:"secrets,omitempty"`
 	// Pos is the "file:line" of the call. It is not kept across restarts.
 	Pos string `json:"-"`
@@ -107,13 +102,11 @@ const (
 	MetricAdd MetricKind = "add"
 	// MetricObserve counts a value in a histogram.
 	MetricObserve MetricKind = "observe"
-	// MetricExpire takes away all that the hook has put into Group before this
-	// run. Nothing else of the change counts.
+	// MetricExpire takes away all that the hook has put into Group before this run. Nothing else of the change counts.
 	MetricExpire MetricKind = "expire"
 )
 
-// Metric is one change of one of the hook's own metrics. The driver adds the
-// labels module and hook.
+// Metric is one change of one of the hook's own metrics. The driver adds the labels module and hook.
 type Metric struct {
 	Kind   MetricKind        `json:"kind"`
 	Name   string            `json:"name,omitempty"`
@@ -122,7 +115,6 @@ type Metric struct {
 	// Group is what a later MetricExpire takes the series away by; empty: nothing
 	// does. Groups of different hooks have nothing to do with each other.
 	Group string `json:"group,omitempty"`
-	// Buckets are the upper bounds of a histogram, growing; nil: the default ones
-	// (MetricObserve).
+	// Buckets are the upper bounds of a histogram, growing; nil: the default ones (MetricObserve).
 	Buckets []float64 `json:"buckets,omitempty"`
 }

@@ -13,8 +13,7 @@ const MadeByAnnotation = "starling.dev/made-by"
 // Guard is what the grants of a hook ask of an object as it is in the cluster when
 // it is written. An object that is not there passes.
 type Guard struct {
-	// Any holds the conditions of which one must hold; none means that any object
-	// will do.
+	// Any holds the conditions of which one must hold; none means that any object will do.
 	Any []Condition `json:"any,omitempty"`
 	// Refused is the error for an object that passes none of them.
 	Refused string `json:"refused,omitempty"`

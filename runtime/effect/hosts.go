@@ -30,9 +30,8 @@ const (
 	maxHostName = 253
 )
 
-// ParseHosts reads the entries: "api.example.com", "*.example.com" (any name below),
-// "10.0.0.0/8", "10.1.2.3", "fd00::/8", each with ":8080" for that port only. IPv6
-// takes brackets before a port: "[fd00::1]:8080".
+// ParseHosts reads the entries: "api.example.com", "*.example.com" (any name below), "10.0.0.0/8", "10.1.2.3",
+// "fd00::/8", each with ":8080" for that port only. IPv6 takes brackets before a port: "[fd00::1]:8080".
 func ParseHosts(entries []string) (Hosts, error) {
 	if len(entries) > maxHosts {
 		return nil, fmt.Errorf("%d hosts are more than %d", len(entries), maxHosts)
@@ -145,10 +144,9 @@ func (hs Hosts) Allow(host string, port uint16) bool {
 	})
 }
 
-// AllowAddress reports whether a connection to host, which [Hosts.Allow] has allowed,
-// may go to this address of it. An address of a private network, of this machine or
-// of the link must be listed itself, or a range that holds it; "localhost" lists
-// those of this machine for that name.
+// AllowAddress reports whether a connection to host, which [Hosts.Allow] has allowed, may go to this address of it. An
+// address of a private network, of this machine or of the link must be listed itself, or a range that holds it;
+// "localhost" lists those of this machine for that name.
 func (hs Hosts) AllowAddress(host string, addr netip.Addr, port uint16) bool {
 	addr = addr.Unmap().WithZone("")
 	if _, err := netip.ParseAddr(host); err != nil && !special(addr) {

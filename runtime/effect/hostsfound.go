@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Hosts that a module does not list itself: somebody else has written them, into an object or
-// into the user's config.
+// Hosts that a module does not list itself: somebody else has written them, into an object or into the user's config.
 
 // namedPrefix begins the text of a host whose name may lead to a private network.
 const namedPrefix = "named "
@@ -32,9 +31,8 @@ func FoundName(name string, port uint16) (Host, bool) {
 	return h, err == nil && h.name != ""
 }
 
-// FoundText is a host as people write one: a URL, or a name or an address, with or without a port.
-// A name may lead to a private network, for that is what was meant; to this machine and to the
-// link it may not.
+// FoundText is a host as people write one: a URL, or a name or an address, with or without a port. A name may lead to
+// a private network, for that is what was meant; to this machine and to the link it may not.
 func FoundText(text string) (Host, error) {
 	at := strings.TrimSpace(text)
 	if strings.Contains(at, "://") {

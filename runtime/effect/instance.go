@@ -14,18 +14,23 @@ const InstanceLabel = "starling.dev/instance"
 // ModuleLabel names the module that a release or a webhook configuration belongs to.
 const ModuleLabel = "starling.dev/module"
 
-// ReleasedByLabel is on the objects that releases of an instance hold, by which they are watched
-// for drift; its value is that of [Instance.Label]. It is no [InstanceLabel]: hooks see such
-// objects, and grants cover them.
+// ReleasedByLabel is on the objects that releases of an instance hold, by which they are watched for drift; its value
+// is that of [Instance.Label]. It is no [InstanceLabel]: hooks see such objects, and grants cover them.
 const ReleasedByLabel = "starling.dev/released-by"
 
 // DefinedByAnnotation is on a CustomResourceDefinition of crds/: the mark of the module that has
 // applied it, see [Instance.Mark], and a digest of the definition.
 const DefinedByAnnotation = "starling.dev/defined-by"
 
-// Instance names one Starling, and tells which objects belong to it. No grant covers
-// these: who could write the user's ConfigMap could switch modules off, and the Secrets
-// hold what all modules keep.
+// ConvertedByAnnotation says on a CustomResourceDefinition which instance converts it, by its [InstanceLabel].
+// GivenBack stands behind that once the instance leaves the conversion to one that has the module.
+const (
+	ConvertedByAnnotation = "starling.dev/conversion"
+	GivenBack             = " given-back"
+)
+
+// Instance names one Starling, and tells which objects belong to it. No grant covers these: who could write the user's
+// ConfigMap could switch modules off, and the Secrets hold what all modules keep.
 type Instance struct {
 	// Namespace is the operator's, Name the instance's in it.
 	Namespace, Name string
@@ -47,11 +52,10 @@ func (i Instance) Prefix() string {
 	return strings.ToLower(strings.ReplaceAll(i.Label(), "_", "-")) + "."
 }
 
-// Owns reports whether an object belongs to the instance, by its name: the user's
-// ConfigMap and the list of releases, the Lease, the Secrets with what hooks and sets
-// keep, with certificates and with the keys of records and of marks, and the webhook configurations.
-// The Secrets of Helm's releases count in every namespace, and all Module objects do, since
-// their names do not say whose they are.
+// Owns reports whether an object belongs to the instance, by its name: the user's ConfigMap and the list of releases,
+// the Lease, the Secrets with what hooks and sets keep, with certificates and with the keys of records and of marks,
+// and the webhook configurations. The Secrets of Helm's releases count in every namespace, and all Module objects do,
+// since their names do not say whose they are.
 func (i Instance) Owns(ref Ref) bool {
 	if i == (Instance{}) {
 		return false
@@ -104,8 +108,7 @@ func MayBeOthers(ref Ref) string {
 	return "!" + InstanceLabel
 }
 
-// LivesIn reports whether an object is the operator's namespace, with which all that the
-// instance owns would go.
+// LivesIn reports whether an object is the operator's namespace, with which all that the instance owns would go.
 func (i Instance) LivesIn(ref Ref) bool {
 	return i.Namespace != "" && ref.APIVersion == "v1" && ref.Kind == "Namespace" && ref.Name == i.Namespace
 }
@@ -120,9 +123,8 @@ func (i Instance) Runs(pod map[string]any) bool {
 // serviceAccount names, as an annotation of a Secret, whose token it holds.
 const serviceAccount = "kubernetes.io/service-account.name"
 
-// HoldsToken reports whether an object is a Secret with the token of a ServiceAccount, or asks
-// for one. In the operator's namespace no grant covers these: with the operator's token a
-// module could do all that the operator may.
+// HoldsToken reports whether an object is a Secret with the token of a ServiceAccount, or asks for one. In the
+// operator's namespace no grant covers these: with the operator's token a module could do all that the operator may.
 func HoldsToken(apiVersion, kind string, obj map[string]any) bool {
 	if apiVersion != "v1" || kind != "Secret" {
 		return false
@@ -155,9 +157,8 @@ func (i Instance) AsksForToken(ref Ref, patch any) bool {
 	return asks(patch)
 }
 
-// OwnsObject is Owns for an object that is at hand: one with the label of any instance
-// counts, too, and a token of the operator's namespace. apiVersion and kind are given, since
-// items of lists may not say them.
+// OwnsObject is Owns for an object that is at hand: one with the label of any instance counts, too, and a token of the
+// operator's namespace. apiVersion and kind are given, since items of lists may not say them.
 func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 	if i == (Instance{}) {
 		return false

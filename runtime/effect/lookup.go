@@ -15,8 +15,7 @@ type Lookup struct {
 // Everywhere is the place of all rows.
 const Everywhere = "*"
 
-// AtObject is the place of the row of one object; key is its "namespace/name", or the name of a
-// cluster-scoped one.
+// AtObject is the place of the row of one object; key is its "namespace/name", or the name of a cluster-scoped one.
 func AtObject(key string) string { return "/" + key }
 
 // maxIndexed is the longest value of an index, in bytes, that a place holds as it is.

@@ -19,8 +19,7 @@ func Manager(hook string) string {
 	return name[:111] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// ManagerModule is the module of the hook that has a field manager, "" when it is none of
-// a hook.
+// ManagerModule is the module of the hook that has a field manager, "" when it is none of a hook.
 func ManagerModule(manager string) string {
 	id, ok := strings.CutPrefix(manager, managerPrefix)
 	module, _, found := strings.Cut(id, "/")

@@ -18,15 +18,13 @@ type Request struct {
 	// Headers by their canonical names.
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    []byte            `json:"body,omitempty"`
-	// CA holds certificates in PEM that are trusted instead of the system's; ""
-	// means the system's.
+	// CA holds certificates in PEM that are trusted instead of the system's; "" means the system's.
 	CA string `json:"ca,omitempty"`
 	// Cert is a client certificate in PEM, with those between it and its authority, and
 	// CertKey its private key; "" both: none.
 	Cert    string `json:"cert,omitempty"`
 	CertKey string `json:"certKey,omitempty"`
-	// ServerName is the name for which the server's certificate must be; "" means the
-	// host of the URL.
+	// ServerName is the name for which the server's certificate must be; "" means the host of the URL.
 	ServerName string `json:"serverName,omitempty"`
 	// Insecure takes any certificate of the server.
 	Insecure bool `json:"insecure,omitempty"`
@@ -38,19 +36,16 @@ type Request struct {
 	Hosts Hosts `json:"hosts"`
 }
 
-// Message is a request that is sent once the run is committed, and again until it
-// has been taken.
+// Message is a request that is sent once the run is committed, and again until it has been taken.
 type Message struct {
 	Request
-	// Key is "" or what a later message of the hook with the same key replaces
-	// this one by, while it waits.
+	// Key is "" or what a later message of the hook with the same key replaces this one by, while it waits.
 	Key string `json:"key,omitempty"`
 	// Pos is the "file:line" of the call.
 	Pos string `json:"pos,omitempty"`
 }
 
-// Special reports whether TLS is set up for one server: another one must not get the
-// request.
+// Special reports whether TLS is set up for one server: another one must not get the request.
 func (r *Request) Special() bool { return r.Cert != "" || r.ServerName != "" || r.Insecure }
 
 // Size is how many bytes the request takes.

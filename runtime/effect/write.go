@@ -20,14 +20,11 @@ const (
 	// WriteStatus is a server-side apply of Object, which holds nothing but
 	// identity and status, to the status subresource.
 	WriteStatus WriteKind = "status"
-	// WriteDelete deletes the object that the reference names; an object that
-	// is not there is no error.
+	// WriteDelete deletes the object that the reference names; an object that is not there is no error.
 	WriteDelete WriteKind = "delete"
-	// WriteEvict asks for the eviction of a Pod; one that is not there is no
-	// error.
+	// WriteEvict asks for the eviction of a Pod; one that is not there is no error.
 	WriteEvict WriteKind = "evict"
-	// WriteEvent makes an Event about the object that the reference names, or
-	// counts one that is there.
+	// WriteEvent makes an Event about the object that the reference names, or counts one that is there.
 	WriteEvent WriteKind = "event"
 	// WriteSet makes Set what a set of objects consists of.
 	WriteSet WriteKind = "apply_set"
@@ -137,8 +134,7 @@ func WithMetadata(obj map[string]any) (out, metadata map[string]any) {
 // Write is one object write. Its fields are never changed once it is recorded.
 type Write struct {
 	Kind WriteKind `json:"kind"`
-	// Ref is the object that is written; of an event the one that it is about; of
-	// a set only its name.
+	// Ref is the object that is written; of an event the one that it is about; of a set only its name.
 	Ref Ref `json:"ref"`
 	// Object is the object of an apply, create or status, as plain JSON data.
 	Object map[string]any `json:"object,omitempty"`
@@ -179,11 +175,9 @@ type Write struct {
 	Config *ConfigChange `json:"config,omitempty"`
 	// Finalizer is that of hold and release.
 	Finalizer string `json:"finalizer,omitempty"`
-	// Continue has the writes after this one made though it has failed; the commit fails all
-	// the same.
+	// Continue has the writes after this one made though it has failed; the commit fails all the same.
 	Continue bool `json:"continue,omitempty"`
-	// Guard is what the grants ask of the object as it is in the cluster; nil:
-	// nothing.
+	// Guard is what the grants ask of the object as it is in the cluster; nil: nothing.
 	Guard *Guard `json:"guard,omitempty"`
 	// Pos is the "file:line" of the call.
 	Pos string `json:"pos,omitempty"`
@@ -256,8 +250,7 @@ type Patch struct {
 
 // Unchanged is one state of an object.
 type Unchanged struct {
-	// ResourceVersion may be empty: any state of the object with this UID. Only a
-	// delete takes that.
+	// ResourceVersion may be empty: any state of the object with this UID. Only a delete takes that.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// UID may be empty.
 	UID string `json:"uid,omitempty"`
@@ -265,8 +258,7 @@ type Unchanged struct {
 
 // Event is what an Event says.
 type Event struct {
-	// UID of the object that it is about; "" means that of the one that has the
-	// name.
+	// UID of the object that it is about; "" means that of the one that has the name.
 	UID string `json:"uid,omitempty"`
 	// Type is "Normal" or "Warning".
 	Type    string `json:"type"`

@@ -264,11 +264,10 @@ func (m *Manager) returns(module string, w want, away map[string]time.Time) bool
 	return at.After(m.o.Now())
 }
 
-// removable says whether objects of a module that nobody wants may go: those of a
-// module that was asked and wants none, or is not in the tree any more. A folder that
-// holds nothing of a module, or one that does not load, tells nothing.
-// The one for Module objects, of no module, goes once no module wants any. While another process may have a newer
-// tree, nothing goes that this tree lacks.
+// removable says whether objects of a module that nobody wants may go: those of a module that was asked and wants
+// none, or is not in the tree any more. A folder that holds nothing of a module, or one that does not load, tells
+// nothing. The one for Module objects, of no module, goes once no module wants any. While another process may have a
+// newer tree, nothing goes that this tree lacks.
 func (m *Manager) removable(ref effect.Ref, module string, w want) bool {
 	decided := w.decided
 	switch {

@@ -17,8 +17,7 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 90 * 24 * time.Hour
-	// maxSpread is how long a new authority is known before it is relied on, and
-	// an old one is kept after that.
+	// maxSpread is how long a new authority is known before it is relied on, and an old one is kept after that.
 	maxSpread = 10 * time.Minute
 )
 
@@ -72,10 +71,9 @@ func spread(old *x509.Certificate) time.Duration {
 // plan determines what to do. It is pure: the clock is given. published says
 // that all who must trust the authorities know of all of them.
 //
-// An authority is followed by a new one in good time. First all learn of the new
-// one, then it signs a new serving certificate, and only when that has been served
-// for a while the old one goes: at no time is a certificate served that somebody
-// does not trust.
+// An authority is followed by a new one in good time. First all learn of the new one, then it signs a new serving
+// certificate, and only when that has been served for a while the old one goes: at no time is a certificate served
+// that somebody does not trust.
 func (m *material) plan(now time.Time, names []string, published bool) plan {
 	p := plan{next: now.Add(lookAgain)}
 	later := func(t time.Time) {
@@ -151,8 +149,7 @@ func (m *material) leafTrouble(now time.Time, names []string) string {
 
 func signedBy(c, authority *x509.Certificate) bool { return c.CheckSignatureFrom(authority) == nil }
 
-// apply carries a plan out and returns what the Secret is to hold. who is part of
-// the authority's name.
+// apply carries a plan out and returns what the Secret is to hold. who is part of the authority's name.
 func (m *material) apply(p plan, now time.Time, who string, names []string) (*material, error) {
 	out := &material{authorities: slices.Clone(m.authorities), newest: m.newest, leaf: m.leaf}
 	out.authorities = slices.DeleteFunc(out.authorities, func(c *x509.Certificate) bool { return slices.Contains(p.drop, c) })

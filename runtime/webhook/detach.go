@@ -22,10 +22,9 @@ type Detached struct {
 	Done string
 }
 
-// Detach takes away what makes the API server ask an instance, by its label: webhook
-// configurations, and the conversions of CustomResourceDefinitions, which are then
-// converted as before, or served without. A failure does not keep it from the rest; it may be called
-// again. done is told of each object.
+// Detach takes away what makes the API server ask an instance, by its label: webhook configurations, and the
+// conversions of CustomResourceDefinitions, which are then converted as before, or served without. A failure does not
+// keep it from the rest; it may be called again. done is told of each object.
 func Detach(ctx context.Context, client *cluster.Client, instance string, done func(Detached)) error {
 	var errs []error
 	note := func(ref effect.Ref, what string, err error) {
@@ -67,10 +66,10 @@ func Detach(ctx context.Context, client *cluster.Client, instance string, done f
 			return "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
 		}
 		body := []any{
-			map[string]any{"op": "test", "path": pointer(annotationConversion), "value": instance},
+			map[string]any{"op": "test", "path": pointer(effect.ConvertedByAnnotation), "value": converter(names[name])},
 			map[string]any{"op": "test", "path": "/spec/conversion", "value": spec["conversion"]},
 			map[string]any{"op": "add", "path": "/spec/conversion", "value": conversion},
-			map[string]any{"op": "remove", "path": pointer(annotationConversion)},
+			map[string]any{"op": "remove", "path": pointer(effect.ConvertedByAnnotation)},
 		}
 		if before != "" {
 			body = append(body, map[string]any{"op": "remove", "path": pointer(annotationBefore)})
@@ -90,12 +89,17 @@ func converted(ctx context.Context, client *cluster.Client, instance string) (ma
 	_, err := client.Each(ctx, mapping, "", metav1.ListOptions{Limit: 100}, func(obj map[string]any) error {
 		meta, _ := obj["metadata"].(map[string]any)
 		spec, _ := obj["spec"].(map[string]any)
-		if name, _ := meta["name"].(string); effect.At[string](obj, "metadata", "annotations", annotationConversion) == instance {
+		if name, _ := meta["name"].(string); strings.TrimSuffix(converter(obj), effect.GivenBack) == instance {
 			found[name] = map[string]any{"metadata": map[string]any{"annotations": meta["annotations"], "managedFields": meta["managedFields"]}, "spec": map[string]any{"conversion": spec["conversion"]}}
 		}
 		return nil
 	})
 	return found, client.Explain(err, "list", mapping, "")
+}
+
+// converter is the mark of the instance that converts a definition.
+func converter(definition map[string]any) string {
+	return effect.At[string](definition, "metadata", "annotations", effect.ConvertedByAnnotation)
 }
 
 // ofOthers says whether somebody else converts a definition: at a path that is not ours, or where they have written
@@ -108,7 +112,7 @@ func ofOthers(definition map[string]any) bool {
 	for _, e := range effect.At[[]any](definition, "metadata", "managedFields") {
 		if e, _ := e.(map[string]any); e["manager"] == fieldManager {
 			fields := effect.At[map[string]any](e, "fieldsV1")
-			marked = marked || effect.At[any](fields, "f:metadata", "f:annotations", "f:"+annotationConversion) != nil
+			marked = marked || effect.At[any](fields, "f:metadata", "f:annotations", "f:"+effect.ConvertedByAnnotation) != nil
 			wrote = wrote || holdsFields(effect.At[map[string]any](fields, "f:spec", "f:conversion", "f:webhook", "f:clientConfig"), client)
 		}
 	}

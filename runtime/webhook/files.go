@@ -11,17 +11,15 @@ import (
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
-// mounted reads the certificates from a folder with tls.crt, tls.key and ca.crt, as a
-// volume of a Secret has them.
+// mounted reads the certificates from a folder with tls.crt, tls.key and ca.crt, as a volume of a Secret has them.
 type mounted struct {
 	dir string
 	// last is what was read well: a folder that is being changed is read again.
 	last certificates
 }
 
-// pollMounted is how often the folder is read. A kubelet takes a minute to bring a
-// change, and certificates are followed by others long before they end, so nothing
-// is won by watching the folder.
+// pollMounted is how often the folder is read. A kubelet takes a minute to bring a change, and certificates are
+// followed by others long before they end, so nothing is won by watching the folder.
 const pollMounted = 5 * time.Second
 
 func (m *mounted) look(_ context.Context, now time.Time, _ bool) (certificates, error) {

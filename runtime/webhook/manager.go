@@ -33,14 +33,11 @@ type Options struct {
 	Always bool
 	// Reach says how the API server comes to that address.
 	Reach Reach
-	// Unreachable, when set, says why it cannot come there: then nothing is
-	// registered, and the log says so.
+	// Unreachable, when set, says why it cannot come there: then nothing is registered, and the log says so.
 	Unreachable string
-	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates
-	// in a Secret.
+	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates in a Secret.
 	CertDir string
-	// ClientCA is a file with the authorities of which clients must show a certificate;
-	// empty: anybody may ask.
+	// ClientCA is a file with the authorities of which clients must show a certificate; empty: anybody may ask.
 	ClientCA string
 	Answer   Answer
 	// CheckModule reviews Module objects while hooks are asked, too; nil: there are none.
@@ -65,9 +62,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Manager runs the server. Once [Manager.Lead] is called it also keeps certificates, webhook
-// configurations and the conversions of CustomResourceDefinitions as they should be; before that
-// it writes nothing.
+// Manager runs the server. Once [Manager.Lead] is called it also keeps certificates, webhook configurations and the
+// conversions of CustomResourceDefinitions as they should be; before that it writes nothing.
 type Manager struct {
 	o       Options
 	gen     atomic.Pointer[generation.Generation]
@@ -79,8 +75,7 @@ type Manager struct {
 	ready   atomic.Bool                     // see [Manager.Ready]
 
 	mu sync.Mutex
-	// served are the hooks that take requests now, by module. A module of which
-	// nothing was said yet is not in it.
+	// served are the hooks that take requests now, by module. A module of which nothing was said yet is not in it.
 	served map[string][]*generation.Hook
 	// waits are hooks that nothing is known about yet, while others of their module are known.
 	waits map[string][]*generation.Hook
@@ -120,9 +115,8 @@ const (
 	lookForKind = 10 * time.Second
 )
 
-// New prepares a manager. With Always a port in use is an error at once. The address is
-// not kept open before Run: a process that cannot answer had better refuse connections than
-// let them wait.
+// New prepares a manager. With Always a port in use is an error at once. The address is not kept open before Run: a
+// process that cannot answer had better refuse connections than let them wait.
 func New(o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -327,8 +321,8 @@ func (m *Manager) watch(bindings []bound) {
 func conversionOnly(obj map[string]any) (starlark.Value, bool, error) {
 	annotations := effect.At[map[string]any](obj, "metadata", "annotations")
 	return object.New(map[string]any{
-		"name": effect.At[any](obj, "metadata", "name"), "instance": annotations[annotationConversion], "before": annotations[annotationBefore],
-		"conversion": effect.At[any](obj, "spec", "conversion"),
+		"name": effect.At[any](obj, "metadata", "name"), "instance": annotations[effect.ConvertedByAnnotation],
+		"before": annotations[annotationBefore], "conversion": effect.At[any](obj, "spec", "conversion"),
 	}), true, nil
 }
 

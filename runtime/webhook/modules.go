@@ -16,8 +16,7 @@ import (
 type CheckModule func(ctx context.Context, object map[string]any) (refused string, err error)
 
 const (
-	// modulesPath is where the API server asks about Module objects, modulesHook the name of the
-	// answers in metrics.
+	// modulesPath is where the API server asks about Module objects, modulesHook the name of the answers in metrics.
 	modulesPath = "/modules"
 	modulesHook = "Module objects"
 	// modulesTimeout is how long it waits, in seconds: the failure policy is to go on.

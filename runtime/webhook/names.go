@@ -13,9 +13,6 @@ import (
 const (
 	// annotationHook names the hook of a webhook configuration.
 	annotationHook = "starling.dev/hook"
-	// annotationConversion says on a CustomResourceDefinition which instance
-	// converts it, as the label starling.dev/instance does on our own objects.
-	annotationConversion = "starling.dev/conversion"
 	// annotationBefore is the conversion that was there before, as JSON: it comes back when this instance is detached.
 	annotationBefore = "starling.dev/conversion-before"
 )
@@ -28,9 +25,8 @@ var (
 // maxSlug keeps names of objects and paths within their limits.
 const maxSlug = 60
 
-// slug makes a part of object names and paths from the id that a hook has in its
-// module: "hooks/pods.star:check" becomes "pods.check". Two ids never have the same
-// slug: what is not written plainly ends in a hash.
+// slug makes a part of object names and paths from the id that a hook has in its module: "hooks/pods.star:check"
+// becomes "pods.check". Two ids never have the same slug: what is not written plainly ends in a hash.
 func slug(id string) string {
 	plain := id
 	if file, fn, ok := strings.Cut(strings.TrimPrefix(id, "hooks/"), ".star:"); ok && strings.HasPrefix(id, "hooks/") {

@@ -28,8 +28,7 @@ const (
 	kubeSystem     = "kube-system"
 )
 
-// Reach says how the API server comes to us: by a Service of the operator's
-// namespace, or by a URL.
+// Reach says how the API server comes to us: by a Service of the operator's namespace, or by a URL.
 type Reach struct {
 	Service string
 	Port    int
@@ -94,9 +93,8 @@ type shape struct {
 	bundle              []byte
 }
 
-// admission makes the configuration object of a binding. resource is that of its kind,
-// when it names one, module are the labels of the module. All that the API server would fill in is
-// there, so that what it has can be compared.
+// admission makes the configuration object of a binding. resource is that of its kind, when it names one, module are
+// the labels of the module. All that the API server would fill in is there, so that what it has can be compared.
 func (s shape) admission(h *generation.Hook, b *builtins.Binding, resource string, module map[string]string) (map[string]any, error) {
 	a := b.Admission
 	objects, err := selector(a.Labels)
@@ -245,7 +243,7 @@ func (s shape) conversion(h *generation.Hook, b *builtins.Binding) map[string]an
 		"apiVersion": definitions, "kind": kindDefinition,
 		"metadata": map[string]any{
 			"name":        b.Convert.CRD,
-			"annotations": map[string]any{annotationConversion: s.instance},
+			"annotations": map[string]any{effect.ConvertedByAnnotation: s.instance},
 		},
 		"spec": map[string]any{"conversion": map[string]any{
 			"strategy": "Webhook",

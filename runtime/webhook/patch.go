@@ -30,8 +30,7 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(o))
 }
 
-// patchOf returns the JSON patch that makes the plain data is of was; nil when they
-// are the same.
+// patchOf returns the JSON patch that makes the plain data is of was; nil when they are the same.
 func patchOf(was, is map[string]any) ([]byte, error) {
 	ops := diff(nil, "", was, is)
 	if len(ops) == 0 {
@@ -82,8 +81,7 @@ func diffMaps(ops []operation, path string, was, is map[string]any) []operation 
 	return ops
 }
 
-// diffLists leaves what two lists begin and end with alone: one element that comes,
-// goes or changes is one step.
+// diffLists leaves what two lists begin and end with alone: one element that comes, goes or changes is one step.
 func diffLists(ops []operation, path string, was, is []any) []operation {
 	head := 0
 	for head < len(was) && head < len(is) && reflect.DeepEqual(was[head], is[head]) {

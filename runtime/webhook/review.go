@@ -18,8 +18,7 @@ import (
 
 const admissionVersion = "admission.k8s.io/v1"
 
-// admissionReview is an AdmissionReview as it comes in: of the objects only maps are
-// made, once.
+// admissionReview is an AdmissionReview as it comes in: of the objects only maps are made, once.
 type admissionReview struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`

@@ -99,11 +99,9 @@ type server struct {
 	lacks           func()
 	patience, grace time.Duration // of those clients; readGrace but in tests
 
-	// small, reviews and conversions are the rooms for bodies. Only what is read has one
-	// of the slots.
+	// small, reviews and conversions are the rooms for bodies. Only what is read has one of the slots.
 	small, reviews, conversions, slots *httplimit.Room
-	// clients are the authorities of which clients must show a certificate; nil: anybody
-	// may ask.
+	// clients are the authorities of which clients must show a certificate; nil: anybody may ask.
 	clients *tlsfiles.Authorities
 	// forwarder asks the process that leads; nil: nobody is asked.
 	forwarder *forwarder
@@ -145,8 +143,7 @@ func (s *server) start(ln net.Listener) {
 	})
 }
 
-// drain takes no more requests, and waits until those under way are answered, or ctx
-// ends.
+// drain takes no more requests, and waits until those under way are answered, or ctx ends.
 func (s *server) drain(ctx context.Context) {
 	s.last.Do(func() { close(s.closing) })
 	_ = s.http.Shutdown(ctx)
@@ -163,8 +160,7 @@ func (s *server) stop() {
 	s.stopped.Wait()
 }
 
-// ServeHTTP answers one request. A failure is an error of HTTP: the API server
-// then does what the failure policy says.
+// ServeHTTP answers one request. A failure is an error of HTTP: the API server then does what the failure policy says.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	to, known := (*s.routes.Load())[r.URL.Path]

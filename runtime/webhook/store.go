@@ -38,16 +38,13 @@ var errConflict = errors.New("the Secret has changed meanwhile")
 
 // certStore reads and writes the Secret of the certificates.
 type certStore interface {
-	// get returns the data and a version for put; no data and "" when there is
-	// no Secret.
+	// get returns the data and a version for put; no data and "" when there is no Secret.
 	get(ctx context.Context) (data map[string][]byte, version string, err error)
-	// put writes the data over that version, or makes the Secret; else it is
-	// errConflict.
+	// put writes the data over that version, or makes the Secret; else it is errConflict.
 	put(ctx context.Context, data map[string][]byte, version string) error
 }
 
-// ownCertificates makes its certificates itself and keeps them in a Secret: other
-// processes find the same ones there.
+// ownCertificates makes its certificates itself and keeps them in a Secret: other processes find the same ones there.
 type ownCertificates struct {
 	store certStore
 	// who is part of the authority's name.

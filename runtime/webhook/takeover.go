@@ -19,9 +19,8 @@ type seen struct {
 	err              error
 }
 
-// conversions sees to the definitions that hooks convert: their modules are
-// on, or they point to us already. It never takes the conversion away: what is
-// stored in another version could not be read any more.
+// conversions sees to the definitions that hooks convert: their modules are on, or they point to us already. It never
+// takes the conversion away: what is stored in another version could not be read any more.
 func (m *Manager) conversions(ctx context.Context, w want, s shape) (out []seen) {
 	if !w.converting {
 		return nil
@@ -62,18 +61,19 @@ func (m *Manager) convert(ctx context.Context, b bound, s shape, has map[string]
 	ref := effect.Ref{APIVersion: definitions, Kind: kindDefinition, Name: b.binding.Convert.CRD}
 	obj := s.conversion(b.hook, b.binding)
 	wants := obj["spec"].(map[string]any)["conversion"]
-	other, _ := has["instance"].(string)
+	mark, _ := has["instance"].(string)
+	other, given := strings.CutSuffix(mark, effect.GivenBack)
 	ours := other == m.o.Instance
-	if ours && reflect.DeepEqual(has["conversion"], wants) {
+	if ours && !given && reflect.DeepEqual(has["conversion"], wants) {
 		return nil
 	}
-	if other != "" && !ours {
+	if other != "" && !ours && !given {
 		return fmt.Errorf("%s is converted by another starling (%s); detach that one, or convert it in one place", ref, other)
 	}
 	before, _ := has["before"].(string)
 	owner := m.owner(has["conversion"])
 	switch {
-	case owner == "":
+	case owner == "", given:
 	case ours && before != "":
 		return fmt.Errorf("%s is converted by %s again, which writes it after it was taken over; nothing is written any more: end that one, or leave k8s.convert out", ref, owner)
 	default:
@@ -105,7 +105,7 @@ func (m *Manager) convert(ctx context.Context, b bound, s shape, has map[string]
 		}
 	}
 	err := m.apply(ctx, ref, obj)
-	if err == nil && owner != "" {
+	if err == nil && owner != "" && !given {
 		m.o.Log.Warn().Str("module", b.hook.Module).Msg("webhooks: " + ref.String() + " was converted by " + owner + " and is converted here now; detach gives it back")
 		m.o.TookOver(ref, owner)
 	}

@@ -87,8 +87,7 @@ func (m *Manager) wanted() want {
 		w.owns[objectName(m.o.Instance, b.hook, b.binding)] = true
 		if b.binding.Convert != nil {
 			w.converting = true
-			// A conversion depends on nothing but its functions. Objects must be
-			// readable while a module is off, too.
+			// A conversion depends on nothing but its functions. Objects must be readable while a module is off, too.
 			routesOf(b.hook, false, true, w.routes)
 		}
 	}
