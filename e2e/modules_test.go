@@ -209,6 +209,12 @@ func TestModuleObjects(t *testing.T) {
 		return nil
 	})
 	noRelease(t, f.ns, "mo-gone")
+	f.eventually("an Event tells of it", func() error {
+		if all := strings.Join(f.events("mo-gone"), " "); all != "Installed Uninstalled" {
+			return fmt.Errorf("there are %s", all)
+		}
+		return nil
+	})
 	if strings.Contains(f.said(), "not allowed") {
 		t.Errorf("something was not allowed:\n%s", f.said())
 	}

@@ -33,9 +33,8 @@ type Options struct {
 	Widths *Widths
 }
 
-// PrintModules writes a table of modules, as kubectl would: NAME STATE RELEASE
-// REVISION DRIFT AGE REASON. AGE is the time since the state was entered. A wide one has
-// ENABLED and MESSAGES, how many wait to be sent, and all problems.
+// PrintModules writes a table of modules, as kubectl would: NAME STATE RELEASE REVISION DRIFT AGE REASON. AGE is the
+// time since the state was entered. A wide one has ENABLED and MESSAGES, how many wait to be sent, and all problems.
 func PrintModules(w io.Writer, modules []Module, o Options) error {
 	t := table{{"NAME", "STATE", "RELEASE", "REVISION", "DRIFT", "AGE", "REASON"}}
 	if o.Wide {
@@ -113,10 +112,9 @@ func drift(objects []Drifted) string {
 	return strings.Join(parts, ", ")
 }
 
-// PrintHooks writes a table of hooks: MODULE HOOK STATE RUNS FAILURES LAST TOOK
-// REASON. LAST is the time since the last run began. A wide one has the SNAPSHOTS with their
-// numbers of objects, the OBJECTS of for_each with how many FAIL, and STEPS and MEMORY as
-// [PrintUsage] has them.
+// PrintHooks writes a table of hooks: MODULE HOOK STATE RUNS FAILURES LAST TOOK REASON. LAST is the time since the
+// last run began. A wide one has the SNAPSHOTS with their numbers of objects, the OBJECTS of for_each with how many
+// FAIL, and STEPS and MEMORY as [PrintUsage] has them.
 func PrintHooks(w io.Writer, hooks []Hook, o Options) error {
 	t := table{{"MODULE", "HOOK", "STATE", "RUNS", "FAILURES", "LAST", "TOOK", "REASON"}}
 	if o.Wide {

@@ -26,9 +26,8 @@ func Releases(modules []Module) []ModuleRelease {
 	return out
 }
 
-// PrintReleases writes a table of releases, as helm list would: NAMESPACE NAME REVISION MODULE
-// STATE DRIFT. A revision that this process has not seen yet is left out. A wide one has the
-// module's REASON.
+// PrintReleases writes a table of releases, as helm list would: NAMESPACE NAME REVISION MODULE STATE DRIFT. A revision
+// that this process has not seen yet is left out. A wide one has the module's REASON.
 func PrintReleases(w io.Writer, releases []ModuleRelease, o Options) error {
 	t := table{{"NAMESPACE", "NAME", "REVISION", "MODULE", "STATE", "DRIFT"}}
 	if o.Wide {

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// Snapshot is what a watch of a hook keeps now, as the hook's next run sees it, without
-// secrets.
+// Snapshot is what a watch of a hook keeps now, as the hook's next run sees it, without secrets.
 type Snapshot struct {
 	Hook    string `json:"hook"`
 	Binding string `json:"binding"`

@@ -1,6 +1,5 @@
-// Package status holds what a running instance answers about itself: plain data.
-// Its JSON form is what `starling get -o json` prints, so a field that has been
-// released keeps its name and meaning. Nothing here ever holds values or the
+// Package status holds what a running instance answers about itself: plain data. Its JSON form is what `starling get
+// -o json` prints, so a field that has been released keeps its name and meaning. Nothing here ever holds values or the
 // content of Secrets.
 package status
 
@@ -24,8 +23,7 @@ type Status struct {
 	// Ready is true once this process holds the Lease and every module is
 	// released, off, or has a reason; of one that stands by, once it answers reviews.
 	Ready bool `json:"ready"`
-	// Generation is the number of the module tree in force, from 1; 0 before
-	// the first.
+	// Generation is the number of the module tree in force, from 1; 0 before the first.
 	Generation int `json:"generation"`
 	// ReloadFailed says why the module tree as it is now is not in force, or which of its
 	// modules stay as they were, and why; nil while all of it is in force.
@@ -51,14 +49,11 @@ type ReloadFailure struct {
 type ConfigState string
 
 const (
-	// ConfigOK: the config was read and is in force, apart from the parts that
-	// Problems name.
+	// ConfigOK: the config was read and is in force, apart from the parts that Problems name.
 	ConfigOK ConfigState = "ok"
-	// ConfigMissing: there has been no config since the start; the values of
-	// the tree are in force.
+	// ConfigMissing: there has been no config since the start; the values of the tree are in force.
 	ConfigMissing ConfigState = "missing"
-	// ConfigHeld: the config is gone or cannot be read; the last one stays in
-	// force.
+	// ConfigHeld: the config is gone or cannot be read; the last one stays in force.
 	ConfigHeld ConfigState = "held"
 )
 
@@ -67,8 +62,7 @@ type Config struct {
 	State ConfigState `json:"state"`
 	// Reason says why the state is not ok.
 	Reason string `json:"reason,omitempty"`
-	// Problems are the parts that were refused; for those the last good ones
-	// stay in force.
+	// Problems are the parts that were refused; for those the last good ones stay in force.
 	Problems []string `json:"problems,omitempty"`
 	// Unknown are keys that no module has, which count for nothing; Problems have them too.
 	Unknown []string `json:"unknown,omitempty"`
@@ -78,12 +72,10 @@ type Config struct {
 type ModuleState string
 
 const (
-	// ModuleOff: switched off; a release that is there stays unless Reason
-	// says otherwise.
+	// ModuleOff: switched off; a release that is there stays unless Reason says otherwise.
 	ModuleOff ModuleState = "off"
-	// ModuleWaiting: enabled() waits for something; nothing is installed,
-	// upgraded or uninstalled. Or readiness() does; the release is as it should be. Or a newer
-	// module tree has made the release, and it stays as it is.
+	// ModuleWaiting: enabled() waits for something; nothing is installed, upgraded or uninstalled. Or readiness()
+	// does; the release is as it should be. Or a newer module tree has made the release, and it stays as it is.
 	ModuleWaiting ModuleState = "waiting"
 	// ModuleStarting: watches or first hook runs are not done yet.
 	ModuleStarting ModuleState = "starting"
@@ -94,8 +86,7 @@ const (
 	// ModuleReady: the release, if there is one, is that of the chart and values as they are
 	// now. Drifted says which of its objects others have changed.
 	ModuleReady ModuleState = "ready"
-	// ModuleFailed: the last try of a hook, of the values or of the release
-	// failed; there is a next one.
+	// ModuleFailed: the last try of a hook, of the values or of the release failed; there is a next one.
 	ModuleFailed ModuleState = "failed"
 	// ModuleBroken: the module cannot be used as it is in the tree.
 	ModuleBroken ModuleState = "broken"
@@ -109,11 +100,9 @@ const (
 type Module struct {
 	Name  string      `json:"name"`
 	State ModuleState `json:"state"`
-	// Reason explains the state in one line: "off: add `fooEnabled: true` to
-	// values.yaml or module(enabled=True)".
+	// Reason explains the state in one line: "off: add `fooEnabled: true` to values.yaml or module(enabled=True)".
 	Reason string `json:"reason,omitempty"`
-	// Enabled is the answer of the switches, and of enabled() where there is
-	// one.
+	// Enabled is the answer of the switches, and of enabled() where there is one.
 	Enabled bool `json:"enabled"`
 	// Release is nil when nothing is installed, or nothing is known yet.
 	Release *Release `json:"release,omitempty"`
@@ -131,14 +120,12 @@ type Module struct {
 	PendingMessages int `json:"pendingMessages,omitempty"`
 	// Since is when the state was entered.
 	Since time.Time `json:"since,omitzero"`
-	// Problems are findings that do not stop the module, such as refused
-	// values while the last good ones are in force.
+	// Problems are findings that do not stop the module, such as refused values while the last good ones are in force.
 	Problems []string `json:"problems,omitempty"`
 	// Unknown are fields that the API server has dropped from the objects of the release, and keys of lists that the
 	// chart has twice; Problems have them too.
 	Unknown []string `json:"unknown,omitempty"`
-	// Upgrading: it is ready, and a look at its release is under way, of its values as
-	// they are now.
+	// Upgrading: it is ready, and a look at its release is under way, of its values as they are now.
 	Upgrading bool `json:"upgrading,omitempty"`
 	// Config is what became of that which the user asks for of this module.
 	Config ModuleConfig `json:"config,omitzero"`
@@ -146,8 +133,7 @@ type Module struct {
 
 // ModuleConfig is what became of the user's config and of the Module object of one module.
 type ModuleConfig struct {
-	// Generation is the metadata.generation of the Module object that was taken in; 0
-	// without one.
+	// Generation is the metadata.generation of the Module object that was taken in; 0 without one.
 	Generation int64 `json:"generation,omitempty"`
 	// Refused are parts that are not in force; Problems have them too.
 	Refused []string `json:"refused,omitempty"`
@@ -224,15 +210,13 @@ type Hook struct {
 	Duration Duration `json:"duration,omitzero"`
 	// LastError is the error of the last run; empty after a success.
 	LastError string `json:"lastError,omitempty"`
-	// Attempt counts the tries of the run that fails, from 1; 0 after a
-	// success.
+	// Attempt counts the tries of the run that fails, from 1; 0 after a success.
 	Attempt int `json:"attempt,omitempty"`
 	// NextTry is when the run that failed is repeated.
 	NextTry *time.Time `json:"nextTry,omitempty"`
 	// NextRun is when the first of its schedules is due.
 	NextRun *time.Time `json:"nextRun,omitempty"`
-	// Runs counts the finished runs since the process started, Failures those
-	// that failed.
+	// Runs counts the finished runs since the process started, Failures those that failed.
 	Runs     int `json:"runs"`
 	Failures int `json:"failures"`
 	// Usage is what its runs have taken since the process started.
@@ -243,8 +227,7 @@ type Hook struct {
 	Failing *int `json:"failing,omitempty"`
 	// Snapshots are the numbers of objects in the snapshots, by binding.
 	Snapshots map[string]int `json:"snapshots,omitempty"`
-	// NotServed are the kinds that the hook watches and the API server does
-	// not serve, as "apiVersion/Kind", sorted.
+	// NotServed are the kinds that the hook watches and the API server does not serve, as "apiVersion/Kind", sorted.
 	NotServed []string `json:"notServed,omitempty"`
 }
 

@@ -283,6 +283,10 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 	}
 	if s.delete != nil {
 		_, err := write(effect.Write{Kind: effect.WriteDelete, Unchanged: s.delete})
+		if err == nil {
+			e.status = &Status{} // people know of all that there was
+			m.tell(s)
+		}
 		return err
 	}
 	if s.status == nil {
@@ -300,11 +304,15 @@ func (m *Manager) carryOut(ctx context.Context, s step, now time.Time) error {
 	}
 	e.status, e.wrote, e.answer, e.moving = s.status, want, textOf(effect.At[map[string]any](answer, "status")), time.Time{}
 	e.failing = s.failing
+	m.tell(s)
+	return nil
+}
+
+func (m *Manager) tell(s step) {
 	for _, ev := range s.events {
 		ev.UID = s.uid
 		m.o.Event(ref(s.module), ev)
 	}
-	return nil
 }
 
 // newObject is an object with all that is in force by an earlier one of its name.

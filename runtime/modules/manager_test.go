@@ -304,4 +304,38 @@ func TestAnObjectIsDeletedAsItWasSeen(t *testing.T) {
 	}
 }
 
+// A module whose folder goes has one Event that its release was uninstalled: as its object goes, or as that tells of no
+// module, since a user has written into it. One that another instance may take over has none.
+func TestAModuleThatIsGoneHasOneEvent(t *testing.T) {
+	label := own.Label()
+	for name, tt := range map[string]struct {
+		change func(o map[string]any)
+		want   string
+	}{
+		"its object goes": {func(map[string]any) {}, "web Installed, web Uninstalled"},
+		"it stays":        {func(o map[string]any) { o["spec"] = map[string]any{"enabled": true} }, "web Installed, web Uninstalled, web NoModule"},
+		"given back": {func(o map[string]any) {
+			o["spec"] = map[string]any{"enabled": true}
+			child(o, "metadata")["labels"] = map[string]any{}
+		}, "web Installed, web NoModule"},
+	} {
+		s := newServer("web")
+		m := s.manager(s, &strings.Builder{})
+		m.round(t.Context(), noon)
+		child(s.objects["web"], "metadata")["labels"] = map[string]any{effect.InstanceLabel: label}
+		tt.change(s.objects["web"])
+		delete(s.facts, "web")
+		for i := range 4 {
+			at := noon.Add(time.Second + time.Duration(i)*goneFor)
+			m.round(t.Context(), at)
+			if i == 2 {
+				m = s.manager(s, &strings.Builder{})
+			}
+		}
+		if got := strings.Join(s.events, ", "); got != tt.want {
+			t.Errorf("%s: Events %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 func child(m map[string]any, key string) map[string]any { return effect.At[map[string]any](m, key) }

@@ -149,12 +149,16 @@ func (w *world) ofNone(o Object, e *entry) (s step, soon bool) {
 	case o.Label == w.instance.Label() && !o.Says:
 		if since >= goneFor {
 			s.delete = &effect.Unchanged{UID: o.UID, ResourceVersion: o.Version} // whose spec may say something since
+			s.events = eventsOf(w.before(e, o), &Status{})
 		}
 		return s, since < goneFor
 	}
 	before := w.before(e, o)
 	s.status = statusOfNone(nameOf(w.instance), o.Name, w.names, o.Generation, before, w.now)
 	s.events = eventsOf(before, s.status)
+	if o.Label == w.instance.Label() { // else its release was given back
+		s.events = append(eventsOf(before, &Status{}), s.events...)
+	}
 	return s, w.settle(e, &s, o)
 }
 
