@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
@@ -34,7 +35,7 @@ func (b *bench) guards() {
 	b.check(err)
 	host := script.New(script.Options{
 		Files:    fstest.MapFS{"a.star": {Data: []byte(computing)}},
-		Context:  func(string) *builtins.Context { return &builtins.Context{Phase: builtins.PhaseLoad, Log: silent{}} },
+		Context:  func(string) *builtins.Context { return &builtins.Context{Phase: spec.InLoad, Log: silent{}} },
 		Governor: script.NewGovernor(script.GovernorOptions{}),
 	})
 	guarded, err := host.Load(b.ctx, "a.star")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -55,39 +56,39 @@ type AdmissionRule struct {
 // MatchCondition is one expression in CEL, with a name for messages.
 type MatchCondition struct{ Name, Expression string }
 
-func webhookSpecs() []Spec {
-	return []Spec{
+func webhookSpecs() []spec.Spec {
+	return []spec.Spec{
 		admissionSpec("k8s.validate"),
-		admissionSpec("k8s.mutate", keyword("reinvoke", TypeBool, "False")),
+		admissionSpec("k8s.mutate", spec.Keyword("reinvoke", spec.Bool, "False")),
 		convertSpec(),
-		{Name: "deny", Phases: PhaseReview, call: callDeny,
-			Params: []Param{required("msg", TypeString), optional("code", TypeInt, "403")}},
-		{Name: "warn", Phases: PhaseReview, Effect: EffectWrite, call: callWarn,
-			Params: []Param{required("msg", TypeString)}},
+		declare("deny", spec.InReview, spec.NoEffect, callDeny, spec.Required("msg", spec.String),
+			spec.Optional("code", spec.Int, "403")),
+		declare("warn", spec.InReview, spec.Writes, callWarn, spec.Required("msg", spec.String)),
 	}
 }
 
-func admissionSpec(name string, more ...Param) Spec {
-	return Spec{Name: name, Phases: PhaseLoad, call: callAdmission, Params: append([]Param{
-		optional("api_version", TypeString, "None"), optional("kind", TypeString, "None"),
-		optional("operations", TypeStrings, `["CREATE", "UPDATE"]`), keyword("failure_policy", TypeString, ""),
-		keyword("name", TypeString, "None"), keyword("resources", TypeStrings, "None"),
-		keyword("rules", TypeList, "None"), keyword("scope", TypeString, `"*"`),
-		keyword("labels", TypeSelector, "None"), keyword("namespaces", TypeStrings, "None"),
-		keyword("exclude_namespaces", TypeStrings, "None"), keyword("namespace_labels", TypeSelector, "None"),
-		keyword("match_conditions", TypeConditions, "None"), keyword("match_policy", TypeString, `"Equivalent"`),
-		keyword("side_effects", TypeString, `"None"`), keyword("timeout", TypeDuration, `"10s"`),
-	}, more...)}
+func admissionSpec(name string, more ...spec.Param) spec.Spec {
+	return declare(name, spec.InLoad, spec.NoEffect, callAdmission, append([]spec.Param{
+		spec.Optional("api_version", spec.String, "None"), spec.Optional("kind", spec.String, "None"),
+		spec.Optional("operations", spec.Strings, `["CREATE", "UPDATE"]`), spec.Keyword("failure_policy", spec.String, ""),
+		spec.Keyword("name", spec.String, "None"), spec.Keyword("resources", spec.Strings, "None"),
+		spec.Keyword("rules", spec.List, "None"), spec.Keyword("scope", spec.String, `"*"`),
+		spec.Keyword("labels", spec.Selector, "None"), spec.Keyword("namespaces", spec.Strings, "None"),
+		spec.Keyword("exclude_namespaces", spec.Strings, "None"), spec.Keyword("namespace_labels", spec.Selector, "None"),
+		spec.Keyword("match_conditions", spec.Conditions, "None"), spec.Keyword("match_policy", spec.String, `"Equivalent"`),
+		spec.Keyword("side_effects", spec.String, `"None"`), spec.Keyword("timeout", spec.Duration, `"10s"`),
+	}, more...)...)
 }
 
 func callAdmission(c *call) (starlark.Value, error) {
-	b := &AdmissionBinding{Mutate: c.spec.Name == "k8s.mutate", Pos: c.pos(), Timeout: c.durationOr("timeout", 10*time.Second)}
+	timeout := c.DurationOr("timeout", 10*time.Second)
+	b := &AdmissionBinding{Mutate: c.Spec.Name == "k8s.mutate", Pos: c.Pos(), Timeout: timeout}
 	name, err := c.bindingName()
 	if err != nil {
 		return nil, err
 	}
 	if b.Mutate {
-		b.Reinvoke = c.boolOr("reinvoke", false)
+		b.Reinvoke = c.BoolOr("reinvoke", false)
 	}
 	if b.Timeout < time.Second || b.Timeout > 30*time.Second || b.Timeout%time.Second != 0 {
 		return nil, fmt.Errorf("timeout: got %s, want 1 to 30 whole seconds", b.Timeout)
@@ -102,7 +103,7 @@ func callAdmission(c *call) (starlark.Value, error) {
 		{"match_policy", "Equivalent", &b.MatchPolicy, []string{"Equivalent", "Exact"}},
 		{"scope", "*", &b.Scope, []string{"*", "Namespaced", "Cluster"}},
 	} {
-		if *o.to, err = oneOf(c.strOr(o.param, o.dflt), o.words); err != nil {
+		if *o.to, err = oneOf(c.StrOr(o.param, o.dflt), o.words); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.param, err)
 		}
 	}
@@ -129,7 +130,7 @@ func oneOf(text string, words []string) (string, error) {
 	for i, w := range words {
 		quoted[i] = fmt.Sprintf("%q", w)
 	}
-	return "", fmt.Errorf("got %q, want %s", clip(text), strings.Join(quoted, " or "))
+	return "", fmt.Errorf("got %q, want %s", spec.Clip(text), strings.Join(quoted, " or "))
 }
 
 // admissionSelectors reads labels=, namespace_labels=, namespaces= and
@@ -144,11 +145,12 @@ func (c *call) admissionSelectors(b *AdmissionBinding) error {
 			return err
 		}
 		if _, err := metav1.ParseToLabelSelector(text); err != nil {
-			return fmt.Errorf("%s: %q: the API server takes =, !=, in, notin and whether a label is there", s.param, clip(text))
+			return fmt.Errorf("%s: %q: the API server takes =, !=, in, notin and whether a label is there",
+				s.param, spec.Clip(text))
 		}
 		*s.to = text
 	}
-	b.Namespaces = c.strings("namespaces")
+	b.Namespaces = c.Strings("namespaces")
 	if err := checkNamespaces(b.Namespaces); err != nil {
 		return err
 	}
@@ -180,24 +182,24 @@ func (c *call) matchConditions() ([]MatchCondition, error) {
 		case !ok1 || !ok2:
 			return errors.New("name and expression must be strings")
 		case len(content.IsLabelKey(strings.ReplaceAll(n, " ", "-"))) > 0:
-			return fmt.Errorf("%q is no name: letters, digits, -, _, . and spaces", clip(n))
+			return fmt.Errorf("%q is no name: letters, digits, -, _, . and spaces", spec.Clip(n))
 		case strings.TrimSpace(e) == "":
-			return fmt.Errorf("%q: the expression is empty", clip(n))
+			return fmt.Errorf("%q: the expression is empty", spec.Clip(n))
 		case len(e) > maxExpression:
-			return fmt.Errorf("%q: the expression is longer than %d KiB", clip(n), maxExpression>>10)
+			return fmt.Errorf("%q: the expression is longer than %d KiB", spec.Clip(n), maxExpression>>10)
 		case len(out) == maxConditions:
 			return fmt.Errorf("more than %d", maxConditions)
 		}
 		n = strings.ReplaceAll(n, " ", "-")
 		for _, other := range out {
 			if other.Name == n {
-				return fmt.Errorf("%q is used twice", clip(n))
+				return fmt.Errorf("%q is used twice", spec.Clip(n))
 			}
 		}
 		out = append(out, MatchCondition{n, e})
 		return nil
 	}
-	switch v := c.arg("match_conditions").(type) {
+	switch v := c.Arg("match_conditions").(type) {
 	case nil:
 	case starlark.IterableMapping:
 		for k, e := range starlark.Entries(v) {
@@ -207,10 +209,10 @@ func (c *call) matchConditions() ([]MatchCondition, error) {
 		}
 	case starlark.Indexable:
 		for i := range v.Len() {
-			if !isDict(v.Index(i)) {
+			if !spec.IsDict(v.Index(i)) {
 				return nil, fmt.Errorf("element %d: got %s, want a dict with name and expression", i, v.Index(i).Type())
 			}
-			if err := add(member(v.Index(i), "name"), member(v.Index(i), "expression")); err != nil {
+			if err := add(spec.Member(v.Index(i), "name"), spec.Member(v.Index(i), "expression")); err != nil {
 				return nil, fmt.Errorf("element %d: %w", i, err)
 			}
 		}
@@ -234,26 +236,26 @@ func checkAsked(asked []string) error {
 			near = message.Nearest(near, operations[:])
 		}
 		if near != "" {
-			return fmt.Errorf("%q is none (did you mean %q?)", clip(op), near)
+			return fmt.Errorf("%q is none (did you mean %q?)", spec.Clip(op), near)
 		}
-		return fmt.Errorf("%q is none, want CREATE, UPDATE, DELETE, CONNECT or \"*\"", clip(op))
+		return fmt.Errorf("%q is none, want CREATE, UPDATE, DELETE, CONNECT or \"*\"", spec.Clip(op))
 	}
 	return nil
 }
 
 // admissionRules reads what is reviewed, in its three forms.
 func (c *call) admissionRules(b *AdmissionBinding) error {
-	b.APIVersion, b.Kind = c.str("api_version"), c.str("kind")
-	b.Operations = c.strings("operations")
-	resources := c.strings("resources")
-	if c.arg("rules") != nil {
+	b.APIVersion, b.Kind = c.Str("api_version"), c.Str("kind")
+	b.Operations = c.Strings("operations")
+	resources := c.Strings("resources")
+	if c.Arg("rules") != nil {
 		for _, p := range []string{"api_version", "kind", "operations", "resources", "scope"} {
-			if c.arg(p) != nil {
+			if c.Arg(p) != nil {
 				return fmt.Errorf("rules: they say it all; leave %s out", p)
 			}
 		}
 		var err error
-		if b.Rules, err = rulesOf(c.arg("rules").(starlark.Indexable)); err != nil {
+		if b.Rules, err = rulesOf(c.Arg("rules").(starlark.Indexable)); err != nil {
 			return fmt.Errorf("rules: %w", err)
 		}
 		return nil
@@ -265,18 +267,18 @@ func (c *call) admissionRules(b *AdmissionBinding) error {
 		return fmt.Errorf("operations: %w", err)
 	}
 	switch {
-	case c.arg("api_version") == nil:
+	case c.Arg("api_version") == nil:
 		return errors.New("api_version is missing: say what is reviewed by api_version and kind, api_version and resources, or rules")
-	case c.arg("kind") != nil && resources != nil:
+	case c.Arg("kind") != nil && resources != nil:
 		return errors.New("kind and resources exclude each other")
-	case c.arg("kind") != nil:
+	case c.Arg("kind") != nil:
 		return checkKind(b.APIVersion, b.Kind)
 	case resources == nil:
 		return errors.New("kind is missing: say what is reviewed by api_version and kind, api_version and resources, or rules")
 	}
 	gv, err := schema.ParseGroupVersion(b.APIVersion)
 	if err != nil || gv.Version == "" {
-		return fmt.Errorf(`api_version: %q is none; write "v1", "apps/v1" or "apps/*"`, clip(b.APIVersion))
+		return fmt.Errorf(`api_version: %q is none; write "v1", "apps/v1" or "apps/*"`, spec.Clip(b.APIVersion))
 	}
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("resources: %w", err)
@@ -294,7 +296,7 @@ func checkResources(resources []string) error {
 	for _, r := range resources {
 		name, sub, _ := strings.Cut(r, "/")
 		if name == "" || strings.ToLower(r) != r || strings.Contains(sub, "/") || strings.ContainsAny(r, " .") || strings.HasSuffix(r, "/") {
-			return fmt.Errorf("%q is none; write it as in URLs, \"configmaps\" or \"pods/eviction\"", clip(r))
+			return fmt.Errorf("%q is none; write it as in URLs, \"configmaps\" or \"pods/eviction\"", spec.Clip(r))
 		}
 	}
 	return nil
@@ -322,7 +324,7 @@ func rulesOf(list starlark.Indexable) ([]AdmissionRule, error) {
 func ruleOf(v starlark.Value) (AdmissionRule, error) {
 	r := AdmissionRule{Scope: "*"}
 	dict, ok := v.(starlark.IterableMapping)
-	if !ok || !isDict(v) {
+	if !ok || !spec.IsDict(v) {
 		return r, fmt.Errorf("got %s, want dict", v.Type())
 	}
 	lists := map[string]*[]string{"apiGroups": &r.Groups, "apiVersions": &r.Versions, "resources": &r.Resources, "operations": &r.Operations}
@@ -339,12 +341,12 @@ func ruleOf(v starlark.Value) (AdmissionRule, error) {
 		to := lists[key]
 		if to == nil {
 			hint := message.DidYouMean(key, ruleKeys[:], "it takes "+strings.Join(ruleKeys[:], ", "))
-			return r, fmt.Errorf("%s is no field of a rule (%s)", clip(k.String()), hint)
+			return r, fmt.Errorf("%s is no field of a rule (%s)", spec.Clip(k.String()), hint)
 		}
-		if err := TypeStrings.check(e); err != nil {
+		if err := spec.Strings.Check(e); err != nil {
 			return r, fmt.Errorf("%s: %w", key, err)
 		}
-		*to = stringsOf(e)
+		*to = spec.StringsOf(e)
 	}
 	for _, key := range ruleKeys[:4] {
 		if len(*lists[key]) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -30,23 +31,21 @@ const (
 	maxTokenLife = 1 << 32 * time.Second
 )
 
-func askSpecs() []Spec {
-	dflt := keyword("default", TypeAny, "None")
-	return []Spec{
-		{Name: "k8s.ask", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callAsk,
-			Params: []Param{required("obj", TypeDict), dflt}},
-		{Name: "k8s.token", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callToken, Params: []Param{
-			required("service_account", TypeString), keyword("namespace", TypeString, "None"),
-			keyword("audiences", TypeStrings, "[]"), keyword("expires", TypeDuration, `"1h"`), dflt,
-		}},
+func askSpecs() []spec.Spec {
+	dflt := spec.Keyword("default", spec.Any, "None")
+	return []spec.Spec{
+		declare("k8s.ask", spec.InRun|spec.InReview, spec.Reads, callAsk, spec.Required("obj", spec.Dict), dflt),
+		declare("k8s.token", spec.InRun|spec.InReview, spec.Reads, callToken,
+			spec.Required("service_account", spec.String), spec.Keyword("namespace", spec.String, "None"),
+			spec.Keyword("audiences", spec.Strings, "[]"), spec.Keyword("expires", spec.Duration, `"1h"`), dflt),
 	}
 }
 
 func callAsk(c *call) (starlark.Value, error) {
-	if err := openIdentity(c.arg("obj")); err != nil {
+	if err := openIdentity(c.Arg("obj")); err != nil {
 		return nil, fmt.Errorf("obj: %w", err)
 	}
-	plain, err := object.ToPlainAt(c.arg("obj"), []string{"obj"})
+	plain, err := object.ToPlainAt(c.Arg("obj"), []string{"obj"})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func callAsk(c *call) (starlark.Value, error) {
 	q.Ref.Kind, _ = q.Object["kind"].(string)
 	namespaced, known := questions[groupOf(q.Ref.APIVersion)][q.Ref.Kind]
 	if !known {
-		return nil, fmt.Errorf("obj: %s is no question that the API server answers and does not keep; it takes %s", clip(q.Ref.APIVersion+" "+q.Ref.Kind), kindsOfQuestions())
+		return nil, fmt.Errorf("obj: %s is no question that the API server answers and does not keep; it takes %s", spec.Clip(q.Ref.APIVersion+" "+q.Ref.Kind), kindsOfQuestions())
 	}
 	metadata, _ := q.Object["metadata"].(map[string]any)
 	if namespaced {
@@ -70,13 +69,13 @@ func callAsk(c *call) (starlark.Value, error) {
 	}
 	if guard, err := c.guard("create", "ask", q.Ref, namespaced, nil); err != nil || guard != nil {
 		if guard != nil {
-			err = finalf("%s", guard.Refused) // a question has no labels
+			err = spec.Finalf("%s", guard.Refused) // a question has no labels
 		}
 		return nil, err
 	}
 	status, err := c.ask(q)
 	if err != nil || status == nil {
-		return c.arg("default"), err
+		return c.Arg("default"), err
 	}
 	return object.New(status), nil
 }
@@ -93,11 +92,11 @@ func kindsOfQuestions() string {
 }
 
 func callToken(c *call) (starlark.Value, error) {
-	ref, namespaced, err := c.ref(effect.Ref{APIVersion: "v1", Kind: "ServiceAccount", Name: c.str("service_account"), Namespace: c.str("namespace")})
+	ref, namespaced, err := c.ref(effect.Ref{APIVersion: "v1", Kind: "ServiceAccount", Name: c.Str("service_account"), Namespace: c.Str("namespace")})
 	if err != nil {
 		return nil, err
 	}
-	life := c.durationOr("expires", time.Hour)
+	life := c.DurationOr("expires", time.Hour)
 	if life < minTokenLife || life > maxTokenLife || life%time.Second != 0 {
 		return nil, fmt.Errorf("expires: %s is no number of whole seconds from %s on", life, minTokenLife)
 	}
@@ -118,11 +117,11 @@ func callToken(c *call) (starlark.Value, error) {
 		case m == nil:
 			return nil, fmt.Errorf("%s is not there", ref)
 		case !guard.Passes(c.run.Seal, ref, m):
-			return nil, finalf("%s", guard.Refused)
+			return nil, spec.Finalf("%s", guard.Refused)
 		}
 	}
 	spec := map[string]any{"expirationSeconds": int64(life / time.Second)}
-	if audiences := c.strings("audiences"); len(audiences) > 0 {
+	if audiences := c.Strings("audiences"); len(audiences) > 0 {
 		list := make([]any, len(audiences))
 		for i, a := range audiences {
 			list[i] = a
@@ -131,7 +130,7 @@ func callToken(c *call) (starlark.Value, error) {
 	}
 	status, err := c.ask(effect.Ask{Ref: ref, Subresource: "token", Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}})
 	if err != nil || status == nil {
-		return c.arg("default"), err
+		return c.Arg("default"), err
 	}
 	token, _ := status["token"].(string)
 	if token == "" {
@@ -144,12 +143,12 @@ func callToken(c *call) (starlark.Value, error) {
 func (c *call) ask(q effect.Ask) (map[string]any, error) {
 	status, err := c.answerer().Ask(c.run.context(), q)
 	switch {
-	case err != nil && c.arg("default") != nil && Unanswered(err):
+	case err != nil && c.Arg("default") != nil && Unanswered(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case status == nil:
 		return nil, fmt.Errorf("%s: the answer has no status", q)
 	}
-	return status, c.room(object.PlainSize(status))
+	return status, c.Room(object.PlainSize(status))
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -41,7 +42,7 @@ func TestQuestionsToTheAPIServer(t *testing.T) {
 		`r = reveal(k8s.token("ci"))`:                                         `\\"kind\\":\\"ServiceAccount\\",\\"namespace\\":\\"web\\",\\"name\\":\\"ci\\"},\\"Subresource\\":\\"token\\",.*\\"kind\\":\\"TokenRequest\\",\\"spec\\":{\\"expirationSeconds\\":3600}`,
 		`r = reveal(k8s.token("ci", audiences = ["vault"], expires = "10m"))`: `\\"spec\\":{\\"audiences\\":\[\\"vault\\"\],\\"expirationSeconds\\":600}`,
 	} {
-		v, err := exec(t, &Context{Phase: PhaseReview, Run: askRun(), Log: &memoryLog{}}, asks+src)
+		v, err := exec(t, &Context{Phase: spec.InReview, Run: askRun(), Log: &memoryLog{}}, asks+src)
 		if err != nil || !regexp.MustCompile(want).MatchString(v.String()) {
 			t.Errorf("%s: %v, %v, want %s", src, v, err, want)
 		}
@@ -66,14 +67,14 @@ func TestQuestionsToTheAPIServerThatFail(t *testing.T) {
 		`k8s.token("ci", expires = "9m")`:                                    `expires: 9m0s is no number of whole seconds from 10m0s on`,
 		`k8s.token("mute")`:                                                  `ServiceAccount web/mute: the answer holds no token`,
 	} {
-		_, err := exec(t, &Context{Phase: PhaseRun, Run: askRun(), Log: &memoryLog{}}, asks+src)
+		_, err := exec(t, &Context{Phase: spec.InRun, Run: askRun(), Log: &memoryLog{}}, asks+src)
 		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%s: %v, want %s", src, err, want)
 		}
 	}
 	run := askRun()
 	run.Answerer = nil
-	ctx := &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}
+	ctx := &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}
 	if _, err := exec(t, ctx, asks+`ask()`); err == nil || !regexp.MustCompile(`a simulated cluster has no answer; default= says`).MatchString(err.Error()) {
 		t.Errorf("without an answerer: %v", err)
 	}

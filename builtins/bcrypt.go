@@ -10,7 +10,7 @@ import (
 	//lint:ignore SA1019 bcrypt is made of this cipher; nothing is encrypted with it here
 	"golang.org/x/crypto/blowfish"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Hashes of passwords: bcrypt. The library of Go takes its salt from the system, so that a
@@ -28,18 +28,18 @@ const (
 // bcryptText is the alphabet of hashes.
 var bcryptText = base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding)
 
-func bcryptSpecs() []Spec {
-	password := required("password", TypeSecretText)
-	return []Spec{
-		{Name: "bcrypt.hash", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptHash,
-			Params: []Param{password, optional("cost", TypeInt, "10")}},
-		{Name: "bcrypt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callBcryptVerify,
-			Params: []Param{password, required("hash", TypeSecretText)}},
+func bcryptSpecs() []spec.Spec {
+	password := spec.Required("password", spec.SecretText)
+	return []spec.Spec{
+		declare("bcrypt.hash", spec.InRun|spec.InReview, spec.Reads, callBcryptHash, password,
+			spec.Optional("cost", spec.Int, "10")),
+		declare("bcrypt.verify", spec.InRun|spec.InReview, spec.Reads, callBcryptVerify, password,
+			spec.Required("hash", spec.SecretText)),
 	}
 }
 
 func (c *call) password() ([]byte, error) {
-	password := c.text("password")
+	password := c.Text("password")
 	if n := len(password); n < 1 || n > maxBcryptText {
 		return nil, fmt.Errorf("password: it has %d bytes, bcrypt takes 1 to %d", n, maxBcryptText)
 	}
@@ -51,7 +51,7 @@ func callBcryptHash(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	cost := c.intOr("cost", bcrypt.DefaultCost)
+	cost := c.IntOr("cost", bcrypt.DefaultCost)
 	if cost < minBcryptCost || cost > maxBcryptCost {
 		return nil, fmt.Errorf("cost: %d is not between %d and %d", cost, minBcryptCost, maxBcryptCost)
 	}
@@ -89,16 +89,10 @@ func callBcryptVerify(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := []byte(c.text("hash"))
+	hash := []byte(c.Text("hash"))
 	cost, err := bcrypt.Cost(hash)
 	if err != nil || cost > maxBcryptCost {
 		return starlark.False, nil
 	}
 	return starlark.Bool(bcrypt.CompareHashAndPassword(hash, password) == nil), nil
-}
-
-// hidden says that an argument is a secret.
-func (c *call) hidden(name string) bool {
-	_, is := c.arg(name).(*object.Secret)
-	return is
 }

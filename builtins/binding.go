@@ -8,29 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/schedule"
 )
 
 // The bindings: what triggers a hook.
 
-func bindingSpecs() []Spec {
-	order := optional("order", TypeInt, "0")
-	stage := func(s Stage) Spec {
-		return Spec{Name: string(s), Phases: PhaseLoad, call: callStage(s), Params: []Param{order}}
+func bindingSpecs() []spec.Spec {
+	order := spec.Optional("order", spec.Int, "0")
+	stage := func(s Stage) spec.Spec {
+		return declare(string(s), spec.InLoad, spec.NoEffect, callStage(s), order)
 	}
 	afterHelm := stage(StageAfterHelm)
-	afterHelm.Params = append(afterHelm.Params, optional("always", TypeBool, "False"))
+	afterHelm.Params = append(afterHelm.Params, spec.Optional("always", spec.Bool, "False"))
 	beforeAll := stage(StageBeforeAll)
-	beforeAll.Params = append(beforeAll.Params, optional("each", TypeBool, "False"))
-	return append(controllerSpecs(), []Spec{
+	beforeAll.Params = append(beforeAll.Params, spec.Optional("each", spec.Bool, "False"))
+	return append(controllerSpecs(), []spec.Spec{
 		hookSpec(),
-		{Name: "startup", Phases: PhaseLoad, call: callStartup,
-			Params: []Param{order, optional("when_off", TypeBool, "False")}},
-		{Name: "schedule", Phases: PhaseLoad, call: callSchedule, Params: []Param{
-			required("cron", TypeString), optional("name", TypeString, "None"),
-			optional("timezone", TypeString, `"UTC"`), optional("jitter", TypeDuration, "None"),
-			optional("missed", TypeString, `"skip"`),
-		}},
+		declare("startup", spec.InLoad, spec.NoEffect, callStartup, order, spec.Optional("when_off", spec.Bool, "False")),
+		declare("schedule", spec.InLoad, spec.NoEffect, callSchedule, spec.Required("cron", spec.String),
+			spec.Optional("name", spec.String, "None"), spec.Optional("timezone", spec.String, `"UTC"`),
+			spec.Optional("jitter", spec.Duration, "None"), spec.Optional("missed", spec.String, `"skip"`)),
 		watchSpec(),
 		stage(StageBeforeHelm),
 		afterHelm,
@@ -42,17 +40,17 @@ func bindingSpecs() []Spec {
 }
 
 func callStartup(c *call) (starlark.Value, error) {
-	return binding(Binding{Startup: &StartupBinding{Order: c.intOr("order", 0), WhenOff: c.boolOr("when_off", false)}})
+	return binding(Binding{Startup: &StartupBinding{Order: c.IntOr("order", 0), WhenOff: c.BoolOr("when_off", false)}})
 }
 
 func callStage(s Stage) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		b := &StageBinding{Stage: s, Order: c.intOr("order", 0)}
+		b := &StageBinding{Stage: s, Order: c.IntOr("order", 0)}
 		switch s {
 		case StageAfterHelm:
-			b.Always = c.boolOr("always", false)
+			b.Always = c.BoolOr("always", false)
 		case StageBeforeAll:
-			b.Always = c.boolOr("each", false)
+			b.Always = c.BoolOr("each", false)
 		}
 		return binding(Binding{Stage: b})
 	}
@@ -61,7 +59,7 @@ func callStage(s Stage) func(*call) (starlark.Value, error) {
 func binding(b Binding) (starlark.Value, error) { return &declared[Binding]{"binding", b}, nil }
 
 func callSchedule(c *call) (starlark.Value, error) {
-	cron, err := schedule.Parse(c.str("cron"))
+	cron, err := schedule.Parse(c.Str("cron"))
 	if err != nil {
 		return nil, err
 	}
@@ -69,54 +67,54 @@ func callSchedule(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &ScheduleBinding{Cron: cron.String(), Timezone: c.strOr("timezone", "UTC"), Jitter: c.durationOr("jitter", 0)}
+	b := &ScheduleBinding{Cron: cron.String(), Timezone: c.StrOr("timezone", "UTC"), Jitter: c.DurationOr("jitter", 0)}
 	if _, err := cron.In(b.Timezone); err != nil {
 		return nil, fmt.Errorf("timezone: %w", err)
 	}
-	switch missed := c.strOr("missed", "skip"); missed {
+	switch missed := c.StrOr("missed", "skip"); missed {
 	case "skip":
 	case "once":
 		b.CatchUp = true
 	default:
-		return nil, fmt.Errorf("missed: got %q, want \"skip\" or \"once\"", clip(missed))
+		return nil, fmt.Errorf("missed: got %q, want \"skip\" or \"once\"", spec.Clip(missed))
 	}
 	return binding(Binding{Name: name, Schedule: b})
 }
 
 // bindingName returns name=, or "".
 func (c *call) bindingName() (string, error) {
-	if c.arg("name") == nil {
+	if c.Arg("name") == nil {
 		return "", nil
 	}
-	name := c.str("name")
+	name := c.Str("name")
 	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		return "", fmt.Errorf("name: %q is no name: 1 to 100 characters", clip(name))
+		return "", fmt.Errorf("name: %q is no name: 1 to 100 characters", spec.Clip(name))
 	}
 	return name, nil
 }
 
 // labelSelector reads a selector argument as kubectl's text; empty means all.
 func (c *call) labelSelector(param string) (string, error) {
-	text, err := selectorText(c.arg(param))
+	text, err := selectorText(c.Arg(param))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", param, err)
 	}
 	sel, err := labels.Parse(text)
 	if err != nil {
-		return "", fmt.Errorf("%s: %q is no label selector: write \"key\", \"key=value\", \"key!=value\" or \"key in (a, b)\", with commas between; keys and values are those of labels", param, clip(text))
+		return "", fmt.Errorf("%s: %q is no label selector: write \"key\", \"key=value\", \"key!=value\" or \"key in (a, b)\", with commas between; keys and values are those of labels", param, spec.Clip(text))
 	}
 	return sel.String(), nil
 }
 
 // fieldSelector is labelSelector for fields, which know = and != only.
 func (c *call) fieldSelector(param string) (string, error) {
-	text, err := selectorText(c.arg(param))
+	text, err := selectorText(c.Arg(param))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", param, err)
 	}
 	sel, err := fields.ParseSelector(text)
 	if err != nil {
-		return "", fmt.Errorf("%s: %q is no field selector: write \"field=value\" or \"field!=value\", with commas between; sets (in, notin) are for labels only", param, clip(text))
+		return "", fmt.Errorf("%s: %q is no field selector: write \"field=value\" or \"field!=value\", with commas between; sets (in, notin) are for labels only", param, spec.Clip(text))
 	}
 	return sel.String(), nil
 }
@@ -135,17 +133,17 @@ func selectorText(v starlark.Value) (string, error) {
 			key, ok1 := starlark.AsString(k)
 			val, ok2 := starlark.AsString(e)
 			if !ok1 || !ok2 {
-				return "", fmt.Errorf("%s: got %s, want string", clip(k.String()), e.Type())
+				return "", fmt.Errorf("%s: got %s, want string", spec.Clip(k.String()), e.Type())
 			}
 			if strings.ContainsAny(key+val, ",=!()") {
-				return "", fmt.Errorf("%q: keys and values cannot hold any of , = ! ( )", clip(key+"="+val))
+				return "", fmt.Errorf("%q: keys and values cannot hold any of , = ! ( )", spec.Clip(key+"="+val))
 			}
 			parts = append(parts, key+"="+val)
 		}
 		return strings.Join(parts, ","), nil
 	}
-	if err := TypeStrings.check(v); err != nil {
+	if err := spec.Strings.Check(v); err != nil {
 		return "", err
 	}
-	return strings.Join(stringsOf(v), ","), nil
+	return strings.Join(spec.StringsOf(v), ","), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -16,27 +17,26 @@ import (
 // Changes of the user's config are writes of an object: committed in call order, recorded, and
 // made again until they stand.
 
-func configSpecs() []Spec {
-	path := required("path", TypePath)
-	return []Spec{
-		{Name: "config.set", Phases: PhaseRun, Effect: EffectWrite, call: callConfigChange(false),
-			Params: []Param{path, required("value", TypeAny), onErrorParam}},
-		{Name: "config.remove", Phases: PhaseRun, Effect: EffectWrite, call: callConfigChange(true),
-			Params: []Param{path, onErrorParam}},
+func configSpecs() []spec.Spec {
+	path := spec.Required("path", spec.Path)
+	return []spec.Spec{
+		declare("config.set", spec.InRun, spec.Writes, callConfigChange(false), path, spec.Required("value", spec.Any),
+			onErrorParam),
+		declare("config.remove", spec.InRun, spec.Writes, callConfigChange(true), path, onErrorParam),
 	}
 }
 
 // configPaths reads config= of module().
 func (c *call) configPaths(global bool) ([]string, error) {
-	paths := c.strings("config")
+	paths := c.Strings("config")
 	for _, path := range paths {
 		switch below := belowGlobal(path); {
 		case path == "":
 			return nil, errors.New("config: a path is empty")
 		case global && below == "":
-			return nil, fmt.Errorf("config: %q: hooks here may change values below global, as global.zone", clip(path))
+			return nil, fmt.Errorf("config: %q: hooks here may change values below global, as global.zone", spec.Clip(path))
 		case !global && (path == "global" || below != ""):
-			return nil, fmt.Errorf("config: %q: hooks of a module may change its own section", clip(path))
+			return nil, fmt.Errorf("config: %q: hooks of a module may change its own section", spec.Clip(path))
 		}
 	}
 	return paths, nil
@@ -52,7 +52,7 @@ func belowGlobal(path string) string {
 
 func callConfigChange(remove bool) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		r, keys := c.run, c.path("path").Resolve(c.run.Config)
+		r, keys := c.run, c.Path("path").Resolve(c.run.Config)
 		if err := c.mayConfigure(keys); err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func callConfigChange(remove bool) func(*call) (starlark.Value, error) {
 		}
 		if !remove {
 			var err error
-			if change.Value, change.Secrets, err = object.ToPlainMarked(c.arg("value"), keys); err != nil {
+			if change.Value, change.Secrets, err = object.ToPlainMarked(c.Arg("value"), keys); err != nil {
 				return nil, err
 			}
 			if change.Value == nil {
@@ -113,7 +113,7 @@ func (c *call) mayConfigure(keys []string) error {
 		file = "global/module.star"
 	}
 	text := object.KeysText(keys)
-	return finalf("hook %s/%s may not change %s in the user's config; add to %s: module(config = [%s])", r.Module, r.Hook, text, file, strconv.Quote(text))
+	return spec.Finalf("hook %s/%s may not change %s in the user's config; add to %s: module(config = [%s])", r.Module, r.Hook, text, file, strconv.Quote(text))
 }
 
 func hasPrefix(keys, prefix []string) bool {

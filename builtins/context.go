@@ -3,88 +3,33 @@ package builtins
 import (
 	"context"
 	"io"
-	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// Phase says when a builtin may be called. Phases are bits: a [Spec] holds all
-// phases in which it may be called, a [Context] the one that its thread is in.
-type Phase uint16
-
-const (
-	// PhaseLoad: a file runs from top to bottom and declares.
-	PhaseLoad Phase = 1 << iota
-	// PhaseFilter: the filter of a watch looks at one object. Pure builtins only.
-	PhaseFilter
-	// PhaseRun: a hook runs.
-	PhaseRun
-	// PhaseEnabled: def enabled() of a module.star decides, or def readiness().
-	PhaseEnabled
-	// PhaseReview: a hook answers an admission request. It may read, not write.
-	PhaseReview
-	// PhaseConvert: a function of k8s.convert answers a conversion request. Pure
-	// builtins and log only.
-	PhaseConvert
-	// PhaseReceive: a hook answers an HTTP request. It may do what a run may, and
-	// reply.
-	PhaseReceive
-
-	// PhaseDesired: the desired function of a controller answers which children its parent wants.
-	// Pure builtins, log, and those that make its answer.
-	PhaseDesired
-
-	// PhaseTest: a function of a *_test.star file tests, on a simulated cluster.
-	PhaseTest
-
-	// PhaseAny is every phase: what pure builtins have.
-	PhaseAny = PhaseLoad | PhaseFilter | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseReceive | PhaseDesired | PhaseTest
-)
-
-// String names the phases: "load, run".
-func (p Phase) String() string {
-	if p == PhaseAny {
-		return "any"
-	}
-	var names []string
-	for _, n := range []struct {
-		phase Phase
-		name  string
-	}{
-		{PhaseLoad, "load"}, {PhaseFilter, "filter"}, {PhaseRun, "run"}, {PhaseEnabled, "enabled"},
-		{PhaseReview, "review"}, {PhaseConvert, "convert"}, {PhaseReceive, "receive"}, {PhaseDesired, "desired"}, {PhaseTest, "test"},
-	} {
-		if p&n.phase != 0 {
-			names = append(names, n.name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
 // Context is what one thread may reach. It serves one thread at a time.
 type Context struct {
-	Phase Phase
-	// File collects what the file declares, in PhaseLoad.
+	Phase spec.Phase
+	// File collects what the file declares, in spec.InLoad.
 	File *File
-	// Files are those of the module that the file belongs to, in PhaseLoad. The script host sets it.
+	// Files are those of the module that the file belongs to, in spec.InLoad. The script host sets it.
 	Files Files
-	// Run is what the call serves, in PhaseRun and PhaseEnabled (which only
-	// reads values there).
+	// Run is what the call serves, in spec.InRun and spec.InEnabled (which only reads values there).
 	Run *Run
-	// Test is what the call serves in PhaseTest.
+	// Test is what the call serves in spec.InTest.
 	Test *Test
 	// Log takes log lines. It is never nil.
 	Log Logger
 	// Ctx ends with the run or the loading that the thread belongs to: for builtins
 	// that take long. The script host sets it; nil means no end.
 	Ctx context.Context
-	// Room says whether the thread may go on to make so many bytes at once, or which limit
-	// it would pass; with 0, whether it may go on. It may wait. The script host sets it;
-	// nil means no limit.
+	// Room says whether the thread may go on to make so many bytes at once, or which limit it would pass; with 0,
+	// whether it may go on. It may wait. The script host sets it; nil means no limit.
 	Room func(bytes int) error
 
 	logged int // bytes
@@ -134,8 +79,7 @@ type Logger interface {
 	Log(level Level, msg string, fields []Field)
 }
 
-// Run is one call of a hook, or of enabled(): what it may see, what it may do,
-// and what it has done so far.
+// Run is one call of a hook, or of enabled(): what it may see, what it may do, and what it has done so far.
 type Run struct {
 	// Ctx bounds live reads; nil means no bound.
 	Ctx context.Context
@@ -145,15 +89,13 @@ type Run struct {
 	Hook string
 	// Global is true for hooks under global/.
 	Global bool
-	// Namespace is where references without one point: the module's, for global
-	// hooks the operator's.
+	// Namespace is where references without one point: the module's, for global hooks the operator's.
 	Namespace string
 	// Now is ctx.now and time.now().
 	Now time.Time
 	// Random is where random values come from; nil means the system's own source.
 	Random io.Reader
-	// Grants are those of the module. Free is true for a run that they do not bind:
-	// of somebody who tries things out.
+	// Grants are those of the module. Free is true for a run that they do not bind: of somebody who tries things out.
 	Grants []Grant
 	Free   bool
 	// Labels are put on objects that the run makes.
@@ -162,29 +104,24 @@ type Run struct {
 	Instance effect.Instance
 	// Seal tells marks of hooks that made an object from what others wrote; nil believes all.
 	Seal *effect.Seal
-	// Compose returns the effective values as this run sees them, given its own
-	// changes so far. It is called when something changed, and its result is only
-	// read. Nil means no values.
+	// Compose returns the effective values as this run sees them, given its own changes so far. It is called when
+	// something changed, and its result is only read. Nil means no values.
 	Compose func(own []effect.ValueOp) (map[string]any, error)
-	// Config is what the user set, for config.get, with what the run changes of it. Its data is only
-	// read.
+	// Config is what the user set, for config.get, with what the run changes of it. Its data is only read.
 	Config map[string]any
 	// Reader reads the live cluster; nil where that is not allowed.
 	Reader Reader
-	// Scope asks whether a kind is namespaced; its errors are as those of [Reader]. Nil means
-	// that all are.
+	// Scope asks whether a kind is namespaced; its errors are as those of [Reader]. Nil means that all are.
 	Scope func(apiVersion, kind string) (namespaced bool, err error)
-	// Enabled holds the <camelName>Enabled names of all modules: a global hook may
-	// set them, another may not.
+	// Enabled holds the <camelName>Enabled names of all modules: a global hook may set them, another may not.
 	Enabled []string
-	// Key is the object that the run is about, with for_each; Cleanup says that it is
-	// let go when the run succeeds.
+	// Key is the object that the run is about, with for_each; Cleanup says that it is let go when the run succeeds.
 	Key     string
 	Cleanup bool
-	// Owns are the kinds of which a controller may want children, in PhaseDesired, Fields those of which it
+	// Owns are the kinds of which a controller may want children, in spec.InDesired, Fields those of which it
 	// may want fields; nil: all. Namespace is that of the parent there, if it has one.
 	Owns, Fields []reconcile.Kind
-	// Progressing is what progressing(…) has said in PhaseDesired.
+	// Progressing is what progressing(…) has said in spec.InDesired.
 	Progressing string
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
@@ -218,8 +155,7 @@ type Run struct {
 
 // Limits bounds what one run may ask for.
 type Limits struct {
-	// MaxWrites is how many object writes, value changes and metric changes a run
-	// may record, each; 0 means 10,000.
+	// MaxWrites is how many object writes, value changes and metric changes a run may record, each; 0 means 10,000.
 	MaxWrites int
 	// MaxBytes is the size of all effects together; 0 means 32 MiB.
 	MaxBytes int
@@ -238,16 +174,14 @@ func orDefault(n, dflt int) int {
 	return n
 }
 
-// Reader reads live objects, as the cluster has them before the run's writes. The text that it
-// returns is kept and shown to Starlark lazily: nobody may change it afterwards. An error with a
-// method Unreadable() bool that returns true says that nobody serves the kind, or that RBAC
-// forbids to read it.
+// Reader reads live objects, as the cluster has them before the run's writes. The text that it returns is kept and
+// shown to Starlark lazily: nobody may change it afterwards. An error with a method Unreadable() bool that returns
+// true says that nobody serves the kind, or that RBAC forbids to read it.
 type Reader interface {
 	// Get returns the object, or nil when it is not there.
 	Get(ctx context.Context, ref effect.Ref) (map[string]any, error)
-	// List returns the objects of a kind, sorted by namespace and name. Nil
-	// namespaces means all; labels and fields are selectors as kubectl takes
-	// them.
+	// List returns the objects of a kind, sorted by namespace and name. Nil namespaces means all; labels and fields are
+	// selectors as kubectl takes them.
 	List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error)
 }
 

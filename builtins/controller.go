@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -40,25 +41,22 @@ type Owned struct {
 	Pos    string
 }
 
-func controllerSpecs() []Spec {
-	return []Spec{
-		{Name: "controller", Phases: PhaseLoad, call: callController, Params: []Param{
-			required("name", TypeString), required("parent", TypeAny), required("desired", TypeFunction),
-			keyword("owns", TypeList, ""), keyword("reads", TypeDict, "{}"), keyword("adopt", TypeBool, "False"),
-			keyword("drift", TypeString, `"repair"`), keyword("status", TypeFunction, "None"),
-			keyword("cleanup", TypeFunction, "None"), keyword("parallel", TypeInt, "8"),
-			keyword("timeout", TypeDuration, `"30s"`), keyword("retry", TypeRetry, "None"),
-			keyword("min_interval", TypeDuration, "None"),
-		}},
-		{Name: "owns", Phases: PhaseLoad, call: callOwns, Params: []Param{
-			required("api_version", TypeString), required("kind", TypeString),
-			keyword("fields", TypeBool, "False"),
-		}},
+func controllerSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("controller", spec.InLoad, spec.NoEffect, callController, spec.Required("name", spec.String),
+			spec.Required("parent", spec.Any), spec.Required("desired", spec.Function), spec.Keyword("owns", spec.List, ""),
+			spec.Keyword("reads", spec.Dict, "{}"), spec.Keyword("adopt", spec.Bool, "False"),
+			spec.Keyword("drift", spec.String, `"repair"`), spec.Keyword("status", spec.Function, "None"),
+			spec.Keyword("cleanup", spec.Function, "None"), spec.Keyword("parallel", spec.Int, "8"),
+			spec.Keyword("timeout", spec.Duration, `"30s"`), spec.Keyword("retry", spec.Retry, "None"),
+			spec.Keyword("min_interval", spec.Duration, "None")),
+		declare("owns", spec.InLoad, spec.NoEffect, callOwns, spec.Required("api_version", spec.String),
+			spec.Required("kind", spec.String), spec.Keyword("fields", spec.Bool, "False")),
 	}
 }
 
 func callOwns(c *call) (starlark.Value, error) {
-	o := Owned{Kind: reconcile.Kind{APIVersion: c.str("api_version"), Kind: c.str("kind")}, Fields: c.boolOr("fields", false), Pos: c.pos()}
+	o := Owned{Kind: reconcile.Kind{APIVersion: c.Str("api_version"), Kind: c.Str("kind")}, Fields: c.BoolOr("fields", false), Pos: c.Pos()}
 	if err := checkKind(o.APIVersion, o.Kind.Kind); err != nil {
 		return nil, err
 	}
@@ -70,11 +68,11 @@ func callController(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("only files under hooks/ register controllers; this is %s", c.ctx.File.Path)
 	}
 	h := &HookDecl{
-		Fn: c.arg("desired").(starlark.Callable), Controller: &ControllerDecl{}, Retry: DefaultRetry, Burst: 1,
-		Timeout: c.durationOr("timeout", defaultHookTimeout), Parallel: c.intOr("parallel", defaultControllerParallel),
-		MinInterval: c.durationOr("min_interval", 0), Pos: c.pos(),
+		Fn: c.Arg("desired").(starlark.Callable), Controller: &ControllerDecl{}, Retry: DefaultRetry, Burst: 1,
+		Timeout: c.DurationOr("timeout", defaultHookTimeout), Parallel: c.IntOr("parallel", defaultControllerParallel),
+		MinInterval: c.DurationOr("min_interval", 0), Pos: c.Pos(),
 	}
-	if r, given := c.arg("retry").(*declared[Retry]); given {
+	if r, given := c.Arg("retry").(*declared[Retry]); given {
 		h.Retry = r.val
 	}
 	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
@@ -86,9 +84,9 @@ func callController(c *call) (starlark.Value, error) {
 	if err := takesParent(h.Fn); err != nil {
 		return nil, fmt.Errorf("desired: %w", err)
 	}
-	h.Controller.Adopt = c.boolOr("adopt", false)
+	h.Controller.Adopt = c.BoolOr("adopt", false)
 	var err error
-	if h.Controller.Drift, err = oneOf(c.strOr("drift", DriftRepair), []string{DriftRepair, DriftReport}); err != nil {
+	if h.Controller.Drift, err = oneOf(c.StrOr("drift", DriftRepair), []string{DriftRepair, DriftReport}); err != nil {
 		return nil, fmt.Errorf("drift: %w", err)
 	}
 	if h.Controller.Status, err = c.parentFn("status"); err != nil {
@@ -111,7 +109,7 @@ func callController(c *call) (starlark.Value, error) {
 
 // parentFn reads a function of ctx and the parent; nil: none is given.
 func (c *call) parentFn(name string) (starlark.Callable, error) {
-	fn, given := c.arg(name).(starlark.Callable)
+	fn, given := c.Arg(name).(starlark.Callable)
 	if !given {
 		return nil, nil
 	}
@@ -123,10 +121,10 @@ func (c *call) parentFn(name string) (starlark.Callable, error) {
 
 // parent reads parent= into the first binding.
 func (c *call) parent(h *HookDecl) error {
-	b, is := c.arg("parent").(*declared[Binding])
+	b, is := c.Arg("parent").(*declared[Binding])
 	switch {
 	case !is || b.val.Watch == nil:
-		return fmt.Errorf("got %s, want k8s.watch(…)", c.arg("parent").Type())
+		return fmt.Errorf("got %s, want k8s.watch(…)", c.Arg("parent").Type())
 	case b.val.Watch.Filter != nil || b.val.Watch.FilterFields != nil || b.val.Watch.KeepObject || b.val.Watch.Old:
 		return errors.New("desired sees the whole object as it is; leave filter, keep and old out")
 	case b.val.Watch.Events != nil || b.val.Watch.Quiet:
@@ -143,7 +141,7 @@ func (c *call) parent(h *HookDecl) error {
 
 // owns reads owns= into bindings: a watch a kind, of children alone.
 func (c *call) owns(h *HookDecl) error {
-	list := c.arg("owns").(starlark.Indexable)
+	list := c.Arg("owns").(starlark.Indexable)
 	if list.Len() == 0 {
 		return errors.New("the list is empty, so there could be no child")
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -43,11 +44,10 @@ func (b *ConvertBinding) Group() string {
 	return group
 }
 
-func convertSpec() Spec {
-	return Spec{Name: "k8s.convert", Phases: PhaseLoad, call: callConvert, Params: []Param{
-		required("crd", TypeString), required("functions", TypeDict), keyword("snapshots", TypeStrings, "[]"),
-		keyword("name", TypeString, "None"),
-	}}
+func convertSpec() spec.Spec {
+	return declare("k8s.convert", spec.InLoad, spec.NoEffect, callConvert, spec.Required("crd", spec.String),
+		spec.Required("functions", spec.Dict), spec.Keyword("snapshots", spec.Strings, "[]"),
+		spec.Keyword("name", spec.String, "None"))
 }
 
 // convertSnapshots holds snapshots= of k8s.convert to the watches of the hook.
@@ -58,7 +58,7 @@ func (h *HookDecl) convertSnapshots() error {
 		}
 		for _, name := range b.Convert.Snapshots {
 			if w := h.Binding(name); w == nil || w.Watch == nil {
-				return fmt.Errorf("%s: snapshots: the hook has no watch %q; give one name= and put it into on=", b.Convert.Pos, clip(name))
+				return fmt.Errorf("%s: snapshots: the hook has no watch %q; give one name= and put it into on=", b.Convert.Pos, spec.Clip(name))
 			}
 		}
 	}
@@ -69,15 +69,15 @@ func (h *HookDecl) convertSnapshots() error {
 const maxSteps = 100
 
 func callConvert(c *call) (starlark.Value, error) {
-	b := &ConvertBinding{CRD: c.str("crd"), Steps: map[[2]string]starlark.Callable{}, Snapshots: c.strings("snapshots"), Pos: c.pos()}
+	b := &ConvertBinding{CRD: c.Str("crd"), Steps: map[[2]string]starlark.Callable{}, Snapshots: c.Strings("snapshots"), Pos: c.Pos()}
 	name, err := c.bindingName()
 	if err != nil {
 		return nil, err
 	}
 	if len(validation.IsDNS1123Subdomain(b.CRD)) > 0 || strings.Count(b.CRD, ".") < 2 {
-		return nil, fmt.Errorf(`crd: %q is no name of a CustomResourceDefinition; write plural and group, "crontabs.stable.example.com"`, clip(b.CRD))
+		return nil, fmt.Errorf(`crd: %q is no name of a CustomResourceDefinition; write plural and group, "crontabs.stable.example.com"`, spec.Clip(b.CRD))
 	}
-	dict, ok := c.arg("functions").(*starlark.Dict)
+	dict, ok := c.Arg("functions").(*starlark.Dict)
 	if !ok || dict.Len() == 0 || dict.Len() > maxSteps {
 		return nil, fmt.Errorf(`functions: want a dict of 1 to %d functions, {("v1alpha1", "v1"): up}`, maxSteps)
 	}
@@ -106,20 +106,20 @@ func callConvert(c *call) (starlark.Value, error) {
 // stepOf reads a key of functions=.
 func stepOf(k starlark.Value) (step [2]string, err error) {
 	pair, ok := k.(starlark.Tuple)
-	if !ok || len(pair) != 2 || !isString(pair[0]) || !isString(pair[1]) {
-		return step, fmt.Errorf(`key %s: want two versions, ("v1alpha1", "v1")`, clip(k.String()))
+	if !ok || len(pair) != 2 || !spec.IsString(pair[0]) || !spec.IsString(pair[1]) {
+		return step, fmt.Errorf(`key %s: want two versions, ("v1alpha1", "v1")`, spec.Clip(k.String()))
 	}
 	for i, e := range pair {
 		step[i], _ = starlark.AsString(e)
 		if group, v, cut := strings.Cut(step[i], "/"); cut && v != "" {
-			return step, fmt.Errorf("key %s: the group, %s, is in the name of the CRD already; write %q", clip(k.String()), clip(group), clip(v))
+			return step, fmt.Errorf("key %s: the group, %s, is in the name of the CRD already; write %q", spec.Clip(k.String()), spec.Clip(group), spec.Clip(v))
 		}
 		if len(validation.IsDNS1035Label(step[i])) > 0 {
-			return step, fmt.Errorf("key %s: %q is no version", clip(k.String()), clip(step[i]))
+			return step, fmt.Errorf("key %s: %q is no version", spec.Clip(k.String()), spec.Clip(step[i]))
 		}
 	}
 	if step[0] == step[1] {
-		return step, fmt.Errorf("key %s: from a version to itself there is nothing to convert", clip(k.String()))
+		return step, fmt.Errorf("key %s: from a version to itself there is nothing to convert", spec.Clip(k.String()))
 	}
 	return step, nil
 }
@@ -198,7 +198,7 @@ func (b *ConvertBinding) Converted(r *Request, o CtxOptions, response *Response,
 	return starlark.NewBuiltin("k8s.convert", func(t *starlark.Thread, _ *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		group, to, _ := strings.Cut(r.To, "/")
 		if group != b.Group() {
-			return nil, finalf("the API server asks for %s; the functions are for %s", clip(r.To), b.CRD)
+			return nil, spec.Finalf("the API server asks for %s; the functions are for %s", spec.Clip(r.To), b.CRD)
 		}
 		c := conversion{b: b, to: to, chains: map[string][]string{}}
 		if len(b.Snapshots) > 0 {
@@ -231,7 +231,7 @@ func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]
 	apiVersion, _ := obj["apiVersion"].(string)
 	group, from, _ := strings.Cut(apiVersion, "/")
 	if group != c.b.Group() || from == "" {
-		return nil, finalf("the request has an object of %q; the functions convert %s", clip(apiVersion), c.b.CRD)
+		return nil, spec.Finalf("the request has an object of %q; the functions convert %s", spec.Clip(apiVersion), c.b.CRD)
 	}
 	chain, known := c.chains[from]
 	if !known {
@@ -239,7 +239,7 @@ func (c *conversion) object(t *starlark.Thread, obj map[string]any) (map[string]
 		c.chains[from] = chain
 	}
 	if chain == nil {
-		return nil, finalf("no function leads from %s to %s; add to k8s.convert: (%q, %q)", clip(from), clip(c.to), clip(from), clip(c.to))
+		return nil, spec.Finalf("no function leads from %s to %s; add to k8s.convert: (%q, %q)", spec.Clip(from), spec.Clip(c.to), spec.Clip(from), spec.Clip(c.to))
 	}
 	for i := 1; i < len(chain); i++ {
 		var err error
@@ -263,14 +263,14 @@ func (c *conversion) step(t *starlark.Thread, obj map[string]any, from, to strin
 	}
 	out, err := c.check(obj, given, v, to)
 	if err != nil {
-		return nil, finalf("%s to %s of %s: %w", from, to, nameOf(obj), err)
+		return nil, spec.Finalf("%s to %s of %s: %w", from, to, nameOf(obj), err)
 	}
 	return out, nil
 }
 
 // check makes a complete object of what a function returned.
 func (c *conversion) check(was map[string]any, given *object.Object, v starlark.Value, to string) (map[string]any, error) {
-	if !isDict(v) {
+	if !spec.IsDict(v) {
 		return nil, fmt.Errorf("the function returned %s; it must return the converted object", v.Type())
 	}
 	var is map[string]any
@@ -286,7 +286,7 @@ func (c *conversion) check(was map[string]any, given *object.Object, v starlark.
 	}
 	want := c.b.Group() + "/" + to
 	if got := is["apiVersion"]; got != nil && got != want && got != was["apiVersion"] {
-		return nil, fmt.Errorf("apiVersion is %s, want %q; it may be left as it was", clip(fmt.Sprintf("%q", got)), want)
+		return nil, fmt.Errorf("apiVersion is %s, want %q; it may be left as it was", spec.Clip(fmt.Sprintf("%q", got)), want)
 	}
 	is["apiVersion"] = want
 	if is["kind"] == nil {
@@ -341,5 +341,5 @@ func nameOf(obj map[string]any) string {
 		name = ns + "/" + name
 	}
 	kind, _ := obj["kind"].(string)
-	return clip(kind + " " + name)
+	return spec.Clip(kind + " " + name)
 }

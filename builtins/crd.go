@@ -12,6 +12,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -35,16 +36,14 @@ var (
 	fieldPath = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_-]*)+$`)
 )
 
-func crdSpecs() []Spec {
-	return []Spec{
-		{Name: "crd", Phases: PhaseLoad, call: callCRD, Params: []Param{
-			required("api_version", TypeString), required("kind", TypeString), required("spec", TypeAny),
-			keyword("status", TypeAny, "None"), keyword("columns", TypeDict, "{}"),
-			keyword("rules", TypeDict, "{}"), keyword("versions", TypeDict, "{}"),
-			keyword("scope", TypeString, `"Namespaced"`), keyword("plural", TypeString, "None"),
-			keyword("short_names", TypeStrings, "[]"), keyword("categories", TypeStrings, "[]"),
-			keyword("doc", TypeString, "None"),
-		}},
+func crdSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("crd", spec.InLoad, spec.NoEffect, callCRD, spec.Required("api_version", spec.String),
+			spec.Required("kind", spec.String), spec.Required("spec", spec.Any), spec.Keyword("status", spec.Any, "None"),
+			spec.Keyword("columns", spec.Dict, "{}"), spec.Keyword("rules", spec.Dict, "{}"),
+			spec.Keyword("versions", spec.Dict, "{}"), spec.Keyword("scope", spec.String, `"Namespaced"`),
+			spec.Keyword("plural", spec.String, "None"), spec.Keyword("short_names", spec.Strings, "[]"),
+			spec.Keyword("categories", spec.Strings, "[]"), spec.Keyword("doc", spec.String, "None")),
 		fieldSpec(),
 	}
 }
@@ -70,38 +69,38 @@ func callCRD(c *call) (starlark.Value, error) {
 
 // definition makes the CustomResourceDefinition of a call.
 func (c *call) definition() (d CRDDecl, err error) {
-	apiVersion, kind := c.str("api_version"), c.str("kind")
+	apiVersion, kind := c.Str("api_version"), c.Str("kind")
 	group, version, ok := strings.Cut(apiVersion, "/")
 	if !ok || !versionPattern.MatchString(version) {
-		return d, fmt.Errorf(`api_version: %q is none for a new kind; write a group and a version, "example.org/v1"`, clip(apiVersion))
+		return d, fmt.Errorf(`api_version: %q is none for a new kind; write a group and a version, "example.org/v1"`, spec.Clip(apiVersion))
 	}
 	if err := crdGroup(group); err != nil {
 		return d, fmt.Errorf("api_version: %w", err)
 	}
 	if !kindPattern.MatchString(kind) || kind[0] < 'A' || kind[0] > 'Z' || len(kind) > 63 {
-		return d, fmt.Errorf(`kind: %q is none; write it as in manifests, "Application"`, clip(kind))
+		return d, fmt.Errorf(`kind: %q is none; write it as in manifests, "Application"`, spec.Clip(kind))
 	}
 	names, err := c.crdNames(kind)
 	if err != nil {
 		return d, err
 	}
-	scope := c.strOr("scope", "Namespaced")
+	scope := c.StrOr("scope", "Namespaced")
 	if scope != "Namespaced" && scope != "Cluster" {
-		return d, fmt.Errorf(`scope: got %q, want "Namespaced" or "Cluster"`, clip(scope))
+		return d, fmt.Errorf(`scope: got %q, want "Namespaced" or "Cluster"`, spec.Clip(scope))
 	}
-	stored, err := crdVersion(version, c.arg)
+	stored, err := crdVersion(version, c.Arg)
 	if err != nil {
 		return d, err
 	}
 	stored["storage"] = true
-	if doc := c.str("doc"); doc != "" {
+	if doc := c.Str("doc"); doc != "" {
 		stored["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["description"] = doc
 	}
 	others, err := c.otherVersions(version)
 	if err != nil {
 		return d, fmt.Errorf("versions: %w", err)
 	}
-	d.Name, d.Pos = names["plural"].(string)+"."+group, c.pos()
+	d.Name, d.Pos = names["plural"].(string)+"."+group, c.Pos()
 	d.Data, err = json.Marshal(map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": d.Name},
 		"spec": map[string]any{"group": group, "names": names, "scope": scope, "versions": append([]any{stored}, others...)},
@@ -116,7 +115,7 @@ func (c *call) definition() (d CRDDecl, err error) {
 func crdGroup(group string) error {
 	labels := strings.Split(group, ".")
 	if len(labels) < 2 || len(group) > 190 {
-		return fmt.Errorf(`%q is no group for a new kind; write a domain of yours, "example.org"`, clip(group))
+		return fmt.Errorf(`%q is no group for a new kind; write a domain of yours, "example.org"`, spec.Clip(group))
 	}
 	for _, label := range labels {
 		if err := dnsLabel(label, 63); err != nil {
@@ -130,14 +129,14 @@ func crdGroup(group string) error {
 }
 
 func (c *call) crdNames(kind string) (map[string]any, error) {
-	plural, singular := c.strOr("plural", Plural(kind)), strings.ToLower(kind)
+	plural, singular := c.StrOr("plural", Plural(kind)), strings.ToLower(kind)
 	if err := dnsLabel(plural, 63); err != nil {
 		return nil, fmt.Errorf("plural: %w", err)
 	}
 	names := map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": singular}
 	for _, list := range []struct{ param, key string }{{"short_names", "shortNames"}, {"categories", "categories"}} {
 		var out []any
-		for _, name := range c.strings(list.param) {
+		for _, name := range c.Strings(list.param) {
 			if err := dnsLabel(name, 63); err != nil {
 				return nil, fmt.Errorf("%s: %w", list.param, err)
 			}
@@ -170,7 +169,7 @@ var versionKeys = []string{"spec", "status", "columns", "rules", "served", "depr
 
 // otherVersions reads versions=, in the order of their names.
 func (c *call) otherVersions(stored string) (out []any, err error) {
-	given, err := dictOf(c.arg("versions"))
+	given, err := dictOf(c.Arg("versions"))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +178,7 @@ func (c *call) otherVersions(stored string) (out []any, err error) {
 	for _, item := range given {
 		name, args := item.key, map[string]starlark.Value{}
 		if name == stored || !versionPattern.MatchString(name) {
-			return nil, fmt.Errorf(`%q is no version beside %s; write "v1beta1"`, clip(name), stored)
+			return nil, fmt.Errorf(`%q is no version beside %s; write "v1beta1"`, spec.Clip(name), stored)
 		}
 		fields, err := dictOf(item.value)
 		if err != nil {
@@ -187,7 +186,7 @@ func (c *call) otherVersions(stored string) (out []any, err error) {
 		}
 		for _, f := range fields {
 			if !slices.Contains(versionKeys, f.key) {
-				return nil, fmt.Errorf("%s: it takes no %q%s", name, clip(f.key), didYouMean(f.key, versionKeys))
+				return nil, fmt.Errorf("%s: it takes no %q%s", name, spec.Clip(f.key), didYouMean(f.key, versionKeys))
 			}
 			args[f.key] = f.value
 		}
@@ -276,11 +275,11 @@ func columnsOf(v starlark.Value, root map[string]any) (out []any, err error) {
 	for _, item := range given {
 		at, is := starlark.AsString(item.value)
 		if !is || !strings.HasPrefix(at, ".") || message.Line(at) != at {
-			return nil, fmt.Errorf(`%s: got %s, want a path, ".spec.image"`, clip(item.key), clip(item.value.String()))
+			return nil, fmt.Errorf(`%s: got %s, want a path, ".spec.image"`, spec.Clip(item.key), spec.Clip(item.value.String()))
 		}
 		typ, err := columnType(at, root)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", clip(item.key), err)
+			return nil, fmt.Errorf("%s: %w", spec.Clip(item.key), err)
 		}
 		age = age || item.key == "Age"
 		out = append(out, map[string]any{"name": item.key, "type": typ, "jsonPath": at})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 const lampCRD = "crd('example.org/v1', 'Lamp', {'b': 'string', 'a': field('integer', default = 1)}, columns = {'B': '.spec.b'}, versions = {'v1beta1': {'spec': {'a': 'string'}}})"
@@ -13,7 +15,7 @@ func TestCRDIsTheSameEachTime(t *testing.T) {
 	var first []byte
 	for range 20 {
 		file := &File{Path: "web/module.star", Role: RoleModule}
-		if _, err := exec(t, &Context{Phase: PhaseLoad, File: file, Log: &memoryLog{}}, lampCRD); err != nil {
+		if _, err := exec(t, &Context{Phase: spec.InLoad, File: file, Log: &memoryLog{}}, lampCRD); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -38,7 +40,7 @@ func TestCRDOutsideOfAModule(t *testing.T) {
 		if strings.HasSuffix(path, "module.star") {
 			file.Role = RoleModule
 		}
-		if _, err := exec(t, &Context{Phase: PhaseLoad, File: file, Log: &memoryLog{}}, lampCRD); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if _, err := exec(t, &Context{Phase: spec.InLoad, File: file, Log: &memoryLog{}}, lampCRD); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

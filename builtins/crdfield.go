@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -24,20 +25,19 @@ type crdField struct {
 	fields int
 }
 
-func fieldSpec() Spec {
-	return Spec{Name: "field", Phases: PhaseLoad, call: callField, Params: []Param{
-		required("type", TypeAny), keyword("required", TypeBool, "False"), keyword("default", TypeAny, "None"),
-		keyword("enum", TypeList, "[]"), keyword("min", TypeNumber, "None"), keyword("max", TypeNumber, "None"),
-		keyword("pattern", TypeString, "None"), keyword("format", TypeString, "None"),
-		keyword("keys", TypeStrings, "[]"), keyword("rules", TypeDict, "{}"),
-		keyword("immutable", TypeBool, "False"), keyword("nullable", TypeBool, "False"),
-		keyword("doc", TypeString, "None"),
-	}}
+func fieldSpec() spec.Spec {
+	return declare("field", spec.InLoad, spec.NoEffect, callField, spec.Required("type", spec.Any),
+		spec.Keyword("required", spec.Bool, "False"), spec.Keyword("default", spec.Any, "None"),
+		spec.Keyword("enum", spec.List, "[]"), spec.Keyword("min", spec.Number, "None"),
+		spec.Keyword("max", spec.Number, "None"), spec.Keyword("pattern", spec.String, "None"),
+		spec.Keyword("format", spec.String, "None"), spec.Keyword("keys", spec.Strings, "[]"),
+		spec.Keyword("rules", spec.Dict, "{}"), spec.Keyword("immutable", spec.Bool, "False"),
+		spec.Keyword("nullable", spec.Bool, "False"), spec.Keyword("doc", spec.String, "None"))
 }
 
 func callField(c *call) (starlark.Value, error) {
 	m := &schemaMaker{}
-	s, _, err := m.schema("type", c.arg("type"), 0)
+	s, _, err := m.schema("type", c.Arg("type"), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -50,30 +50,30 @@ func callField(c *call) (starlark.Value, error) {
 	if err := c.fieldKeys(s); err != nil {
 		return nil, err
 	}
-	rules, err := celRules(c.arg("rules"))
+	rules, err := celRules(c.Arg("rules"))
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	if c.boolOr("immutable", false) {
+	if c.BoolOr("immutable", false) {
 		rules = append(rules, map[string]any{"rule": "self == oldSelf", "message": "it cannot be changed"})
 	}
 	if rules != nil {
 		before, _ := s["x-kubernetes-validations"].([]any)
 		s["x-kubernetes-validations"] = slices.Concat(before, rules)
 	}
-	if c.boolOr("nullable", false) {
+	if c.BoolOr("nullable", false) {
 		s["nullable"] = true
 	}
-	if doc := c.str("doc"); doc != "" {
+	if doc := c.Str("doc"); doc != "" {
 		s["description"] = doc
 	}
-	return &declared[crdField]{"field", crdField{s, c.boolOr("required", false), m.fields}}, nil
+	return &declared[crdField]{"field", crdField{s, c.BoolOr("required", false), m.fields}}, nil
 }
 
 // fieldValues reads default= and enum=.
 func (c *call) fieldValues(s map[string]any) error {
 	var allowed []any
-	if list, given := c.arg("enum").(starlark.Indexable); given {
+	if list, given := c.Arg("enum").(starlark.Indexable); given {
 		for i := range list.Len() {
 			v, err := valueOf(list.Index(i), s)
 			if err != nil {
@@ -85,13 +85,13 @@ func (c *call) fieldValues(s map[string]any) error {
 	if allowed != nil {
 		s["enum"] = allowed
 	}
-	if v := c.arg("default"); v != nil && v != starlark.None {
+	if v := c.Arg("default"); v != nil && v != starlark.None {
 		plain, err := valueOf(v, s)
 		if err != nil {
 			return fmt.Errorf("default: %w", err)
 		}
 		if allowed != nil && !slices.ContainsFunc(allowed, func(a any) bool { return fmt.Sprint(a) == fmt.Sprint(plain) }) {
-			return fmt.Errorf("default: %s is not in enum", clip(v.String()))
+			return fmt.Errorf("default: %s is not in enum", spec.Clip(v.String()))
 		}
 		s["default"] = plain
 	}
@@ -139,7 +139,7 @@ func (c *call) fieldBounds(s map[string]any) error {
 	}[s["type"]]
 	bounds := [2]*float64{}
 	for i, param := range []string{"min", "max"} {
-		v := c.arg(param)
+		v := c.Arg(param)
 		if v == nil {
 			continue
 		}
@@ -163,13 +163,13 @@ func (c *call) fieldBounds(s map[string]any) error {
 		return errors.New("min is greater than max")
 	}
 	for _, param := range []string{"pattern", "format"} {
-		if c.arg(param) == nil {
+		if c.Arg(param) == nil {
 			continue
 		}
 		if s["type"] != "string" {
 			return fmt.Errorf("%s: only a text has one", param)
 		}
-		s[param] = c.str(param)
+		s[param] = c.Str(param)
 	}
 	if text, given := s["pattern"].(string); given {
 		if _, err := regexp.Compile(text); err != nil {
@@ -181,7 +181,7 @@ func (c *call) fieldBounds(s map[string]any) error {
 
 // fieldKeys reads keys=.
 func (c *call) fieldKeys(s map[string]any) error {
-	keys := c.strings("keys")
+	keys := c.Strings("keys")
 	if len(keys) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (c *call) fieldKeys(s map[string]any) error {
 		p, is := properties[key].(map[string]any)
 		switch {
 		case !is:
-			return fmt.Errorf("keys: the elements have no field %s%s", clip(key), didYouMean(key, slices.Sorted(maps.Keys(properties))))
+			return fmt.Errorf("keys: the elements have no field %s%s", spec.Clip(key), didYouMean(key, slices.Sorted(maps.Keys(properties))))
 		case !slices.Contains(required, any(key)) && p["default"] == nil:
 			return fmt.Errorf("keys: %s must be required or have a default", key)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -44,7 +45,7 @@ type schemaMaker struct{ fields int }
 func (m *schemaMaker) schema(path string, v starlark.Value, depth int) (s map[string]any, required bool, err error) {
 	m.fields++
 	if depth > maxSchemaDepth {
-		return nil, false, fmt.Errorf("%s: fields lie in more than %d others", clip(path), maxSchemaDepth)
+		return nil, false, fmt.Errorf("%s: fields lie in more than %d others", spec.Clip(path), maxSchemaDepth)
 	}
 	switch v := v.(type) {
 	case starlark.String:
@@ -57,7 +58,7 @@ func (m *schemaMaker) schema(path string, v starlark.Value, depth int) (s map[st
 		s, required = maps.Clone(v.val.schema), v.val.required
 	default:
 		switch {
-		case !isList(v):
+		case !spec.IsList(v):
 			err = fmt.Errorf(`got %s, want a type, "string", a dict of fields, a list of one of them, or field(…)`, v.Type())
 		case v.(starlark.Indexable).Len() != 1:
 			err = fmt.Errorf("a list of %d elements; write the type of all elements as the only one", v.(starlark.Indexable).Len())
@@ -93,25 +94,25 @@ func typeNamed(text string) (map[string]any, error) {
 	}
 	names := slices.Sorted(maps.Keys(fieldTypes))
 	if near := message.Nearest(text, names); near != "" {
-		return nil, fmt.Errorf("%q is no type (did you mean %s?)", clip(text), near)
+		return nil, fmt.Errorf("%q is no type (did you mean %s?)", spec.Clip(text), near)
 	}
-	return nil, fmt.Errorf(`%q is no type; there are %s, and "[]" or "map[string]" before one`, clip(text), strings.Join(names, ", "))
+	return nil, fmt.Errorf(`%q is no type; there are %s, and "[]" or "map[string]" before one`, spec.Clip(text), strings.Join(names, ", "))
 }
 
 // object is the schema of a dict of fields.
 func (m *schemaMaker) object(path string, d *starlark.Dict, depth int) (map[string]any, error) {
 	given, err := dictOf(d)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", clip(path), err)
+		return nil, fmt.Errorf("%s: %w", spec.Clip(path), err)
 	}
 	if len(given) == 0 {
-		return nil, fmt.Errorf(`%s: it holds no fields; "object" is a dict of any`, clip(path))
+		return nil, fmt.Errorf(`%s: it holds no fields; "object" is a dict of any`, spec.Clip(path))
 	}
 	properties := map[string]any{}
 	var required []string
 	for _, item := range given {
 		if !crdFieldName.MatchString(item.key) {
-			return nil, fmt.Errorf("%s: %q is no name of a field", clip(path), clip(item.key))
+			return nil, fmt.Errorf("%s: %q is no name of a field", spec.Clip(path), spec.Clip(item.key))
 		}
 		s, must, err := m.schema(path+"."+item.key, item.value, depth+1)
 		if err != nil {
@@ -183,7 +184,7 @@ func celRules(v starlark.Value) (out []any, err error) {
 		case strings.TrimSpace(item.key) == "":
 			return nil, errors.New("an expression is empty")
 		case !is || text == "" || message.Line(text) != text:
-			return nil, fmt.Errorf("%q: got %s, want a message in one line", clip(item.key), clip(item.value.String()))
+			return nil, fmt.Errorf("%q: got %s, want a message in one line", spec.Clip(item.key), spec.Clip(item.value.String()))
 		}
 		out = append(out, map[string]any{"rule": item.key, "message": text})
 	}

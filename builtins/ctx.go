@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -212,7 +213,7 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 	} else if len(names) > 0 {
 		hint = "the hook watches " + strings.Join(names, ", ")
 	}
-	return nil, false, fmt.Errorf("ctx.%s has no %q (%s)", w.name, clip(name), hint)
+	return nil, false, fmt.Errorf("ctx.%s has no %q (%s)", w.name, spec.Clip(name), hint)
 }
 
 // Iterate goes over the names of the watches, sorted.

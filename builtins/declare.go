@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -22,38 +23,32 @@ import (
 // The declarations of a module: module, grant, hook, retry, and the answers of
 // enabled().
 
-func declareSpecs() []Spec {
-	return []Spec{
-		{Name: "module", Phases: PhaseLoad, call: callModule, Params: []Param{
-			optional("enabled", TypeBool, "False"), optional("weight", TypeInt, "None"),
-			optional("after", TypeStrings, "[]"), optional("requires", TypeStrings, "[]"),
-			optional("on_requirement_lost", TypeString, `"keep"`), optional("namespace", TypeString, "None"),
-			optional("values_key", TypeString, "None"), optional("release", TypeString, "None"),
-			optional("adopt", TypeBool, "False"), optional("wait", TypeBool, "False"),
-			optional("test", TypeBool, "False"), optional("timeout", TypeDuration, `"10m"`),
-			optional("on_failure", TypeString, `"retry"`), optional("drift", TypeString, `"repair"`),
-			optional("ignore", TypeStrings, "[]"), optional("grants", TypeList, "[]"),
-			optional("installs", TypeList, "[]"), optional("lookup", TypeList, "[]"),
-			optional("labels", TypeDict, "{}"), optional("crds", TypeString, `"keep"`),
-			optional("crd_filter", TypeStrings, "[]"), optional("exports", TypeStrings, "[]"),
-			optional("config", TypeStrings, "[]"), optional("http", TypeList, "[]"),
-			optional("chart", TypeString, "None"), optional("version", TypeString, "None"),
-			optional("digest", TypeString, "None"),
-		}},
-		{Name: "grant", Phases: PhaseLoad, call: callGrant, Params: []Param{
-			required("api_version", TypeString), required("kind", TypeString),
-			optional("verbs", TypeStrings, "None"), optional("namespaces", TypeStrings, "None"),
-			optional("names", TypeStrings, "None"), optional("labels", TypeSelector, "None"),
-			optional("owned", TypeBool, "False"),
-		}},
-		{Name: "retry", Phases: PhaseLoad, call: callRetry, Params: []Param{
-			optional("min", TypeDuration, `"1s"`), optional("max", TypeDuration, `"5m"`),
-			optional("factor", TypeNumber, "2"),
-		}},
-		{Name: "waiting", Phases: PhaseEnabled | PhaseDesired, call: callDecision(AnswerWaiting),
-			Params: []Param{required("reason", TypeString)}},
-		{Name: "disabled", Phases: PhaseEnabled, call: callDecision(AnswerDisabled),
-			Params: []Param{required("reason", TypeString)}},
+func declareSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("module", spec.InLoad, spec.NoEffect, callModule, spec.Optional("enabled", spec.Bool, "False"),
+			spec.Optional("weight", spec.Int, "None"), spec.Optional("after", spec.Strings, "[]"),
+			spec.Optional("requires", spec.Strings, "[]"), spec.Optional("on_requirement_lost", spec.String, `"keep"`),
+			spec.Optional("namespace", spec.String, "None"), spec.Optional("values_key", spec.String, "None"),
+			spec.Optional("release", spec.String, "None"), spec.Optional("adopt", spec.Bool, "False"),
+			spec.Optional("wait", spec.Bool, "False"), spec.Optional("test", spec.Bool, "False"),
+			spec.Optional("timeout", spec.Duration, `"10m"`), spec.Optional("on_failure", spec.String, `"retry"`),
+			spec.Optional("drift", spec.String, `"repair"`), spec.Optional("ignore", spec.Strings, "[]"),
+			spec.Optional("grants", spec.List, "[]"), spec.Optional("installs", spec.List, "[]"),
+			spec.Optional("lookup", spec.List, "[]"), spec.Optional("labels", spec.Dict, "{}"),
+			spec.Optional("crds", spec.String, `"keep"`), spec.Optional("crd_filter", spec.Strings, "[]"),
+			spec.Optional("exports", spec.Strings, "[]"), spec.Optional("config", spec.Strings, "[]"),
+			spec.Optional("http", spec.List, "[]"), spec.Optional("chart", spec.String, "None"),
+			spec.Optional("version", spec.String, "None"), spec.Optional("digest", spec.String, "None")),
+		declare("grant", spec.InLoad, spec.NoEffect, callGrant, spec.Required("api_version", spec.String),
+			spec.Required("kind", spec.String), spec.Optional("verbs", spec.Strings, "None"),
+			spec.Optional("namespaces", spec.Strings, "None"), spec.Optional("names", spec.Strings, "None"),
+			spec.Optional("labels", spec.Selector, "None"), spec.Optional("owned", spec.Bool, "False")),
+		declare("retry", spec.InLoad, spec.NoEffect, callRetry, spec.Optional("min", spec.Duration, `"1s"`),
+			spec.Optional("max", spec.Duration, `"5m"`), spec.Optional("factor", spec.Number, "2")),
+		declare("waiting", spec.InEnabled|spec.InDesired, spec.NoEffect, callDecision(AnswerWaiting),
+			spec.Required("reason", spec.String)),
+		declare("disabled", spec.InEnabled, spec.NoEffect, callDecision(AnswerDisabled),
+			spec.Required("reason", spec.String)),
 	}
 }
 
@@ -68,6 +63,14 @@ func (d *declared[T]) Type() string          { return d.kind }
 func (d *declared[T]) Freeze()               {}
 func (d *declared[T]) Truth() starlark.Bool  { return true }
 func (d *declared[T]) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", d.kind) }
+
+// Written is the call that has made it, where errors show that.
+func (d *declared[T]) Written() string {
+	if b, is := any(d.val).(Binding); is && b.Startup != nil {
+		return "startup()"
+	}
+	return "…"
+}
 
 var (
 	keyPattern  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
@@ -90,24 +93,24 @@ func callModule(c *call) (starlark.Value, error) {
 	}
 	global := path.Dir(file.Path) == "global"
 	if global {
-		for i, p := range c.spec.Params {
-			if c.args[i] != nil && p.Name != "grants" && p.Name != "http" && p.Name != "config" {
+		for i, p := range c.Spec.Params {
+			if c.Args[i] != nil && p.Name != "grants" && p.Name != "http" && p.Name != "config" {
 				return nil, fmt.Errorf("%s: global hooks are no module; only grants, http and config may be given here", p.Name)
 			}
 		}
 	}
 	m := &ModuleDecl{
-		Enabled:  c.boolOr("enabled", false),
-		After:    c.strings("after"),
-		Requires: c.strings("requires"),
-		Test:     c.boolOr("test", false),
-		Wait:     c.boolOr("wait", false) || c.boolOr("test", false),
-		Adopt:    c.boolOr("adopt", false),
-		Timeout:  c.durationOr("timeout", defaultReleaseTimeout),
-		Pos:      c.pos(),
+		Enabled:  c.BoolOr("enabled", false),
+		After:    c.Strings("after"),
+		Requires: c.Strings("requires"),
+		Test:     c.BoolOr("test", false),
+		Wait:     c.BoolOr("wait", false) || c.BoolOr("test", false),
+		Adopt:    c.BoolOr("adopt", false),
+		Timeout:  c.DurationOr("timeout", defaultReleaseTimeout),
+		Pos:      c.Pos(),
 	}
-	if c.arg("weight") != nil {
-		w := c.intOr("weight", 0)
+	if c.Arg("weight") != nil {
+		w := c.IntOr("weight", 0)
 		if w < 0 {
 			return nil, fmt.Errorf("weight: %d is negative", w)
 		}
@@ -126,18 +129,18 @@ func callModule(c *call) (starlark.Value, error) {
 		most  int // Helm's limit for release names is 53
 		to    *string
 	}{{"namespace", 63, &m.Namespace}, {"release", 53, &m.Release}} {
-		if *name.to = c.strOr(name.param, ""); c.arg(name.param) != nil && dnsLabel(*name.to, name.most) != nil {
+		if *name.to = c.StrOr(name.param, ""); c.Arg(name.param) != nil && dnsLabel(*name.to, name.most) != nil {
 			return nil, fmt.Errorf("%s: %w", name.param, dnsLabel(*name.to, name.most))
 		}
 	}
-	if c.arg("values_key") != nil {
-		if m.ValuesKey = c.str("values_key"); !keyPattern.MatchString(m.ValuesKey) {
-			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", clip(m.ValuesKey))
+	if c.Arg("values_key") != nil {
+		if m.ValuesKey = c.Str("values_key"); !keyPattern.MatchString(m.ValuesKey) {
+			return nil, fmt.Errorf("values_key: %q is no key: letters, digits, - and _", spec.Clip(m.ValuesKey))
 		}
 	}
-	for _, pattern := range c.strings("crd_filter") {
+	for _, pattern := range c.Strings("crd_filter") {
 		if _, err := path.Match(pattern, ""); err != nil || strings.Contains(pattern, "/") {
-			return nil, fmt.Errorf(`crd_filter: %q is no pattern of file names, such as "old-*.yaml"`, clip(pattern))
+			return nil, fmt.Errorf(`crd_filter: %q is no pattern of file names, such as "old-*.yaml"`, spec.Clip(pattern))
 		}
 		m.CRDFilter = append(m.CRDFilter, pattern)
 	}
@@ -159,12 +162,12 @@ func callModule(c *call) (starlark.Value, error) {
 	}
 	choices := map[string]string{}
 	for _, of := range [][]string{{"crds", "keep", "force"}, {"on_failure", "retry", "rollback"}, {"drift", DriftRepair, DriftReport, DriftIgnore}} {
-		if choices[of[0]], err = oneOf(c.strOr(of[0], of[1]), of[1:]); err != nil {
+		if choices[of[0]], err = oneOf(c.StrOr(of[0], of[1]), of[1:]); err != nil {
 			return nil, fmt.Errorf("%s: %w", of[0], err)
 		}
 	}
 	m.ForceCRDs, m.Rollback, m.Drift = choices["crds"] == "force", choices["on_failure"] == "rollback", choices["drift"]
-	for _, text := range c.strings("ignore") {
+	for _, text := range c.Strings("ignore") {
 		ignore, err := owned.ParseIgnore(text)
 		if err != nil {
 			return nil, fmt.Errorf("ignore: %w", err)
@@ -189,10 +192,10 @@ func callModule(c *call) (starlark.Value, error) {
 // dnsLabel refuses what Kubernetes would not take as a name of a namespace.
 func dnsLabel(name string, most int) error {
 	if len(name) > most {
-		return fmt.Errorf("%q is longer than %d characters", clip(name), most)
+		return fmt.Errorf("%q is longer than %d characters", spec.Clip(name), most)
 	}
 	if len(validation.IsDNS1123Label(name)) > 0 {
-		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", clip(name))
+		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", spec.Clip(name))
 	}
 	return nil
 }
@@ -205,17 +208,17 @@ var grantVerbs = [...]string{
 
 func callGrant(c *call) (starlark.Value, error) {
 	g := Grant{
-		APIVersion: c.str("api_version"),
-		Kind:       c.str("kind"),
-		Verbs:      c.strings("verbs"),
-		Namespaces: c.strings("namespaces"),
-		Names:      c.strings("names"),
+		APIVersion: c.Str("api_version"),
+		Kind:       c.Str("kind"),
+		Verbs:      c.Strings("verbs"),
+		Namespaces: c.Strings("namespaces"),
+		Names:      c.Strings("names"),
 	}
 	all := g.Kind == "*" && len(g.Verbs) > 0 && len(g.Calls()) == 0
 	if err := checkKind(g.APIVersion, g.Kind); err != nil && !all {
 		return nil, err
 	}
-	if c.arg("verbs") != nil && len(g.Verbs) == 0 {
+	if c.Arg("verbs") != nil && len(g.Verbs) == 0 {
 		return nil, errors.New("verbs: the list is empty, so nothing is granted")
 	}
 	for _, v := range g.Verbs {
@@ -224,7 +227,7 @@ func callGrant(c *call) (starlark.Value, error) {
 			if near := message.Nearest(v, grantVerbs[:]); near != "" {
 				hint = " (did you mean " + near + "?)"
 			}
-			return nil, fmt.Errorf("verbs: %q is no verb%s", clip(v), hint)
+			return nil, fmt.Errorf("verbs: %q is no verb%s", spec.Clip(v), hint)
 		}
 		if roles := g.Kind == "Role" || g.Kind == "ClusterRole"; (v == "bind" || v == "escalate") && (groupOf(g.APIVersion) != "rbac.authorization.k8s.io" || !roles) {
 			return nil, fmt.Errorf(`verbs: %q is for roles alone: grant("rbac.authorization.k8s.io/v1", "ClusterRole", verbs = [%q])`, v, v)
@@ -243,10 +246,10 @@ func callGrant(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.arg("labels") != nil && labels == "" {
+	if c.Arg("labels") != nil && labels == "" {
 		return nil, errors.New("labels: the selector is empty")
 	}
-	g.Labels, g.Owned = labels, c.boolOr("owned", false)
+	g.Labels, g.Owned = labels, c.BoolOr("owned", false)
 	return &declared[Grant]{"grant", g}, nil
 }
 
@@ -282,7 +285,7 @@ func checkNames(param string, names []string) error {
 // checkName refuses what no API server would take as the name of any object.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/%") || len(name) > 253 {
-		return fmt.Errorf("%q is no name of an object", clip(name))
+		return fmt.Errorf("%q is no name of an object", spec.Clip(name))
 	}
 	return nil
 }
@@ -292,25 +295,25 @@ func checkName(name string) error {
 // kinds that are not served show when the cluster is asked.
 func checkKind(apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if hint, ok := IsKind(apiVersion); ok {
-		return fmt.Errorf("api_version: %q is none; %s", clip(apiVersion), hint)
+	if hint, ok := spec.IsKind(apiVersion); ok {
+		return fmt.Errorf("api_version: %q is none; %s", spec.Clip(apiVersion), hint)
 	}
 	if err != nil || gv.Version == "" {
-		return fmt.Errorf(`api_version: %q is none; write "v1" or "apps/v1"`, clip(apiVersion))
+		return fmt.Errorf(`api_version: %q is none; write "v1" or "apps/v1"`, spec.Clip(apiVersion))
 	}
 	if !kindPattern.MatchString(kind) {
-		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, clip(kind))
+		return fmt.Errorf(`kind: %q is none; write it as in manifests, "ConfigMap"`, spec.Clip(kind))
 	}
 	if (!strings.Contains(gv.Group, ".") || strings.HasSuffix(gv.Group, ".k8s.io")) && (kind[0] < 'A' || kind[0] > 'Z') {
-		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, %q`, clip(kind), kindExample(kind))
+		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, %q`, spec.Clip(kind), spec.KindExample(kind))
 	}
 	return nil
 }
 
 func callRetry(c *call) (starlark.Value, error) {
 	r := DefaultRetry
-	r.Min, r.Max = c.durationOr("min", r.Min), c.durationOr("max", r.Max)
-	if v := c.arg("factor"); v != nil {
+	r.Min, r.Max = c.DurationOr("min", r.Min), c.DurationOr("max", r.Max)
+	if v := c.Arg("factor"); v != nil {
 		r.Factor, _ = starlark.AsFloat(v)
 	}
 	switch {
@@ -326,7 +329,7 @@ func callRetry(c *call) (starlark.Value, error) {
 
 func callDecision(answer Answer) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		return &declared[Decision]{c.spec.Name, Decision{Answer: answer, Reason: c.str("reason")}}, nil
+		return &declared[Decision]{c.Spec.Name, Decision{Answer: answer, Reason: c.Str("reason")}}, nil
 	}
 }
 

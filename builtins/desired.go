@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -78,42 +79,39 @@ type rolling struct {
 // stall is the value of stalled(…): the reason.
 type stall string
 
-func desiredSpecs() []Spec {
-	return append([]Spec{
-		{Name: "part", Phases: PhaseDesired, call: callPart, Params: []Param{
-			required("obj", TypeDict), keyword("name", TypeString, "None"), keyword("after", TypeStrings, "[]"),
-			keyword("ready", TypeAny, `"auto"`), keyword("update", TypeString, `"apply"`),
-			keyword("owner", TypeBool, "None"), keyword("retain", TypeBool, "False"),
-			keyword("fill", TypeDict, "{}"),
-		}},
+func desiredSpecs() []spec.Spec {
+	return append([]spec.Spec{
+		declare("part", spec.InDesired, spec.NoEffect, callPart, spec.Required("obj", spec.Dict),
+			spec.Keyword("name", spec.String, "None"), spec.Keyword("after", spec.Strings, "[]"),
+			spec.Keyword("ready", spec.Any, `"auto"`), spec.Keyword("update", spec.String, `"apply"`),
+			spec.Keyword("owner", spec.Bool, "None"), spec.Keyword("retain", spec.Bool, "False"),
+			spec.Keyword("fill", spec.Dict, "{}")),
 		fieldsSpec(),
-		{Name: "rolling", Phases: PhaseDesired, call: callRolling, Params: []Param{
-			required("parts", TypeList), keyword("max_unavailable", TypeInt, "1"),
-			keyword("order", TypeFunction, "None"), keyword("pause", TypeFunction, "None"),
-		}},
-		{Name: "stalled", Phases: PhaseDesired, call: callStalled, Params: []Param{required("reason", TypeString)}},
-		{Name: "progressing", Phases: PhaseDesired, call: callProgressing,
-			Params: []Param{required("text", TypeString)}},
+		declare("rolling", spec.InDesired, spec.NoEffect, callRolling, spec.Required("parts", spec.List),
+			spec.Keyword("max_unavailable", spec.Int, "1"), spec.Keyword("order", spec.Function, "None"),
+			spec.Keyword("pause", spec.Function, "None")),
+		declare("stalled", spec.InDesired, spec.NoEffect, callStalled, spec.Required("reason", spec.String)),
+		declare("progressing", spec.InDesired, spec.NoEffect, callProgressing, spec.Required("text", spec.String)),
 	}, generateSpecs()...)
 }
 
 func callProgressing(c *call) (starlark.Value, error) {
-	if c.run.Progressing = c.str("text"); c.run.Progressing == "" {
+	if c.run.Progressing = c.Str("text"); c.run.Progressing == "" {
 		return nil, errors.New("text: got no text; say what is under way")
 	}
 	return starlark.None, nil
 }
 
 func callStalled(c *call) (starlark.Value, error) {
-	return &declared[stall]{"stalled", stall(c.str("reason"))}, nil
+	return &declared[stall]{"stalled", stall(c.Str("reason"))}, nil
 }
 
 func callRolling(c *call) (starlark.Value, error) {
-	r := rolling{Rollout: Rollout{Rollout: reconcile.Rollout{MaxUnavailable: c.intOr("max_unavailable", 1)}}}
+	r := rolling{Rollout: Rollout{Rollout: reconcile.Rollout{MaxUnavailable: c.IntOr("max_unavailable", 1)}}}
 	if r.MaxUnavailable < 1 || r.MaxUnavailable > reconcile.MaxParts {
 		return nil, fmt.Errorf("max_unavailable: got %d, want 1 to %d", r.MaxUnavailable, reconcile.MaxParts)
 	}
-	list := c.arg("parts").(starlark.Indexable)
+	list := c.Arg("parts").(starlark.Indexable)
 	for i := range list.Len() {
 		p, ok := list.Index(i).(*declared[Part])
 		if !ok || p.val.ID.Fields {
@@ -121,13 +119,13 @@ func callRolling(c *call) (starlark.Value, error) {
 		}
 		r.parts = append(r.parts, p.val)
 	}
-	if fn, given := c.arg("order").(starlark.Callable); given {
+	if fn, given := c.Arg("order").(starlark.Callable); given {
 		if err := takesOne(fn, "child"); err != nil {
 			return nil, fmt.Errorf("order: %w", err)
 		}
 		r.Order = fn
 	}
-	if fn, given := c.arg("pause").(starlark.Callable); given {
+	if fn, given := c.Arg("pause").(starlark.Callable); given {
 		if err := takesOne(fn, "ctx"); err != nil {
 			return nil, fmt.Errorf("pause: %w", err)
 		}

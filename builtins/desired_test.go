@@ -8,23 +8,25 @@ import (
 	"testing"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Where there is no parent there are no parts.
 func TestPartsOutsideOfDesired(t *testing.T) {
 	const src = "r = part({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}})"
-	for phase, want := range map[Phase]string{
-		PhaseRun:     "part is only available in the desired function of a controller",
-		PhaseLoad:    "part is only available in the desired function of a controller",
-		PhaseEnabled: "part is only available in the desired function of a controller",
-		PhaseFilter:  "part is only available in the desired function of a controller",
-		PhaseTest:    "part is not available in a test; call it from a hook, and look at what the hook does",
+	for phase, want := range map[spec.Phase]string{
+		spec.InRun:     "part is only available in the desired function of a controller",
+		spec.InLoad:    "part is only available in the desired function of a controller",
+		spec.InEnabled: "part is only available in the desired function of a controller",
+		spec.InFilter:  "part is only available in the desired function of a controller",
+		spec.InTest:    "part is not available in a test; call it from a hook, and look at what the hook does",
 	} {
 		if _, err := exec(t, &Context{Phase: phase, Run: newTestRun(new(int)), Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", phase, err)
 		}
 	}
-	if _, err := exec(t, &Context{Phase: PhaseDesired, Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), "part is not available here") {
+	if _, err := exec(t, &Context{Phase: spec.InDesired, Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), "part is not available here") {
 		t.Errorf("without a run: %v", err)
 	}
 }
@@ -33,7 +35,7 @@ func TestPartsOutsideOfDesired(t *testing.T) {
 func TestPartsAreBounded(t *testing.T) {
 	run := newTestRun(new(int))
 	run.Limits.MaxBytes = 2000
-	_, err := exec(t, &Context{Phase: PhaseDesired, Run: run, Log: &memoryLog{}},
+	_, err := exec(t, &Context{Phase: spec.InDesired, Run: run, Log: &memoryLog{}},
 		"r = [part({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}, 'data': {'k': 'x' * 900}}) for _ in range(3)]")
 	if err == nil || !strings.Contains(err.Error(), "effects limit: larger than 2000 bytes together") {
 		t.Errorf("got %v", err)
@@ -69,7 +71,7 @@ func TestDigestsStay(t *testing.T) {
 
 // The functions of a part stay with it.
 func TestReadyFunctions(t *testing.T) {
-	v, err := exec(t, &Context{Phase: PhaseDesired, Run: newTestRun(new(int)), Log: &memoryLog{}}, `
+	v, err := exec(t, &Context{Phase: spec.InDesired, Run: newTestRun(new(int)), Log: &memoryLog{}}, `
 def obj(name):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 

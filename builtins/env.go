@@ -4,17 +4,19 @@ import (
 	"errors"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
-func envSpecs() []Spec {
-	return []Spec{
-		{Name: "env", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callEnv,
-			Params: []Param{required("name", TypeString), optional("default", TypeString, "None")}},
+func envSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("env", spec.InRun|spec.InReview, spec.Reads, callEnv, spec.Required("name", spec.String),
+			spec.Optional("default", spec.String, "None")),
 	}
 }
 
 func callEnv(c *call) (starlark.Value, error) {
-	name := c.str("name")
+	name := c.Str("name")
 	switch {
 	case name == "":
 		return nil, errors.New("name: it is empty")
@@ -23,8 +25,8 @@ func callEnv(c *call) (starlark.Value, error) {
 	}
 	text, err := c.run.Env(name)
 	switch {
-	case err != nil && c.arg("default") != nil:
-		return c.arg("default"), nil
+	case err != nil && c.Arg("default") != nil:
+		return c.Arg("default"), nil
 	case err != nil:
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -27,9 +28,9 @@ func (e *expectation) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable 
 
 // Attr returns one of [expectSpecs], bound to what was got.
 func (e *expectation) Attr(name string) (starlark.Value, error) {
-	for _, spec := range expectSpecs(e.got) {
-		if spec.Name == "expect."+name {
-			return newBuiltin(&spec), nil
+	for _, s := range expectSpecs(e.got) {
+		if s.Name == "expect."+name {
+			return s.Function(enter), nil
 		}
 	}
 	return nil, nil
@@ -37,67 +38,67 @@ func (e *expectation) Attr(name string) (starlark.Value, error) {
 
 func (e *expectation) AttrNames() []string {
 	var names []string
-	for _, spec := range expectSpecs(nil) {
-		names = append(names, strings.TrimPrefix(spec.Name, "expect."))
+	for _, s := range expectSpecs(nil) {
+		names = append(names, strings.TrimPrefix(s.Name, "expect."))
 	}
 	return names
 }
 
 // expectSpecs are the methods of an expectation about a value.
-func expectSpecs(got starlark.Value) []Spec {
-	spec := func(name string, check func(c *call) error, params ...Param) Spec {
-		return Spec{Name: "expect." + name, Phases: PhaseTest, Params: params,
-			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
+func expectSpecs(got starlark.Value) []spec.Spec {
+	row := func(name string, check func(c *call) error, params ...spec.Param) spec.Spec {
+		return declare("expect."+name, spec.InTest, spec.NoEffect,
+			func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }, params...)
 	}
-	y := required("y", TypeAny)
-	return []Spec{
-		spec("equals",
-			func(c *call) error { return equals(got, c.arg("y")) }, y),
-		spec("contains",
-			func(c *call) error { return containsValue(got, c.arg("y")) }, y),
-		spec("matches", func(c *call) error { return matchesPattern(got, c.str("pattern")) },
-			required("pattern", TypeString)),
-		spec("is_none", func(*call) error { return equals(got, starlark.None) }),
-		spec("is_true", func(*call) error {
+	y := spec.Required("y", spec.Any)
+	return []spec.Spec{
+		row("equals",
+			func(c *call) error { return equals(got, c.Arg("y")) }, y),
+		row("contains",
+			func(c *call) error { return containsValue(got, c.Arg("y")) }, y),
+		row("matches", func(c *call) error { return matchesPattern(got, c.Str("pattern")) },
+			spec.Required("pattern", spec.String)),
+		row("is_none", func(*call) error { return equals(got, starlark.None) }),
+		row("is_true", func(*call) error {
 			if !got.Truth() {
-				return &ExpectError{Msg: "got " + clip(got.String()) + ", want something true"}
+				return &ExpectError{Msg: "got " + spec.Clip(got.String()) + ", want something true"}
 			}
 			return nil
 		}),
 	}
 }
 
-func assertSpecs() []Spec {
-	x := required("x", TypeAny)
-	spec := func(name string, check func(c *call) error, params ...Param) Spec {
-		return Spec{Name: "assert." + name, Phases: PhaseTest, Params: params,
-			call: func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }}
+func assertSpecs() []spec.Spec {
+	x := spec.Required("x", spec.Any)
+	row := func(name string, check func(c *call) error, params ...spec.Param) spec.Spec {
+		return declare("assert."+name, spec.InTest, spec.NoEffect,
+			func(c *call) (starlark.Value, error) { return nil, c.lenient(check(c)) }, params...)
 	}
-	return []Spec{
-		spec("eq", func(c *call) error { return equals(c.arg("x"), c.arg("y")) }, x, required("y", TypeAny)),
-		spec("ne", func(c *call) error {
-			if equals(c.arg("x"), c.arg("y")) == nil {
-				return &ExpectError{Msg: "got " + clip(c.arg("x").String()) + ", which is not wanted"}
+	return []spec.Spec{
+		row("eq", func(c *call) error { return equals(c.Arg("x"), c.Arg("y")) }, x, spec.Required("y", spec.Any)),
+		row("ne", func(c *call) error {
+			if equals(c.Arg("x"), c.Arg("y")) == nil {
+				return &ExpectError{Msg: "got " + spec.Clip(c.Arg("x").String()) + ", which is not wanted"}
 			}
 			return nil
-		}, x, required("y", TypeAny)),
-		spec("true", func(c *call) error {
-			if !c.arg("x").Truth() {
-				return &ExpectError{Msg: c.strOr("msg", "got "+clip(c.arg("x").String())+", want something true")}
+		}, x, spec.Required("y", spec.Any)),
+		row("true", func(c *call) error {
+			if !c.Arg("x").Truth() {
+				return &ExpectError{Msg: c.StrOr("msg", "got "+spec.Clip(c.Arg("x").String())+", want something true")}
 			}
 			return nil
-		}, x, optional("msg", TypeString, "None")),
-		spec("contains", func(c *call) error { return containsValue(c.arg("x"), c.arg("y")) }, x,
-			required("y", TypeAny)),
-		spec("fails", func(c *call) error { return expectError(c, c.str("pattern")) }, required("fn", TypeFunction),
-			required("pattern", TypeString)),
+		}, x, spec.Optional("msg", spec.String, "None")),
+		row("contains", func(c *call) error { return containsValue(c.Arg("x"), c.Arg("y")) }, x,
+			spec.Required("y", spec.Any)),
+		row("fails", func(c *call) error { return expectError(c, c.Str("pattern")) }, spec.Required("fn", spec.Function),
+			spec.Required("pattern", spec.String)),
 	}
 }
 
-func callExpect(c *call, _ *Test) (starlark.Value, error) { return &expectation{c.arg("x")}, nil }
+func callExpect(c *call, _ *Test) (starlark.Value, error) { return &expectation{c.Arg("x")}, nil }
 
 func callExpectError(c *call, _ *Test) (starlark.Value, error) {
-	return nil, c.lenient(expectError(c, c.str("pattern")))
+	return nil, c.lenient(expectError(c, c.Str("pattern")))
 }
 
 // lenient passes over an expectation that is not met where only the end counts.
@@ -115,7 +116,7 @@ func equals(got, want starlark.Value) error {
 	}
 	lines := object.Differences(got, want)
 	if len(lines) == 0 {
-		lines = []string{fmt.Sprintf("got %s (%s), want %s (%s)", clip(got.String()), got.Type(), clip(want.String()), want.Type())}
+		lines = []string{fmt.Sprintf("got %s (%s), want %s (%s)", spec.Clip(got.String()), got.Type(), spec.Clip(want.String()), want.Type())}
 	}
 	return &ExpectError{Msg: "not equal", Differences: lines}
 }
@@ -128,9 +129,9 @@ func containsValue(got, want starlark.Value) error {
 		if strings.Contains(text, part) {
 			return nil
 		}
-	case isDict(got) && isDict(want):
+	case spec.IsDict(got) && spec.IsDict(want):
 		return containsAll(got, want)
-	case isDict(got):
+	case spec.IsDict(got):
 		if m, ok := got.(starlark.Mapping); ok {
 			if _, found, err := m.Get(want); err == nil && found {
 				return nil
@@ -149,7 +150,7 @@ func containsValue(got, want starlark.Value) error {
 			}
 		}
 	}
-	return &ExpectError{Msg: fmt.Sprintf("%s does not contain %s", clip(got.String()), clip(want.String()))}
+	return &ExpectError{Msg: fmt.Sprintf("%s does not contain %s", spec.Clip(got.String()), spec.Clip(want.String()))}
 }
 
 // containsAll compares what want has with what got has in its place.
@@ -191,7 +192,7 @@ func matchesPattern(got starlark.Value, pattern string) error {
 		text = got.String()
 	}
 	if !re.MatchString(text) {
-		return &ExpectError{Msg: fmt.Sprintf("%q does not match %q", clip(text), clip(pattern))}
+		return &ExpectError{Msg: fmt.Sprintf("%q does not match %q", spec.Clip(text), spec.Clip(pattern))}
 	}
 	return nil
 }
@@ -201,12 +202,12 @@ func expectError(c *call, pattern string) error {
 	if err != nil {
 		return fmt.Errorf("pattern: %w", err)
 	}
-	_, err = starlark.Call(c.thread, c.arg("fn"), nil, nil)
+	_, err = starlark.Call(c.Thread, c.Arg("fn"), nil, nil)
 	switch {
 	case err == nil:
-		return &ExpectError{Msg: fmt.Sprintf("no error, want one that matches %q", clip(pattern))}
+		return &ExpectError{Msg: fmt.Sprintf("no error, want one that matches %q", spec.Clip(pattern))}
 	case !re.MatchString(err.Error()):
-		return &ExpectError{Msg: fmt.Sprintf("the error is %q, want one that matches %q", clip(err.Error()), clip(pattern))}
+		return &ExpectError{Msg: fmt.Sprintf("the error is %q, want one that matches %q", spec.Clip(err.Error()), spec.Clip(pattern))}
 	}
 	return nil
 }
@@ -228,19 +229,4 @@ func (r TestRun) value() starlark.Value {
 }
 
 // NewTest returns t.
-func NewTest() starlark.Value {
-	t := &namespace{name: "t", members: starlark.StringDict{}}
-	for _, spec := range testSpecs() {
-		to := t
-		name := strings.TrimPrefix(spec.Name, "t.")
-		if space, member, dotted := strings.Cut(name, "."); dotted {
-			name = member
-			if t.members[space] == nil {
-				t.members[space] = &namespace{name: "t." + space, members: starlark.StringDict{}}
-			}
-			to = t.members[space].(*namespace)
-		}
-		to.members[name] = newBuiltin(&spec)
-	}
-	return t
-}
+func NewTest() starlark.Value { return &namespace{name: "t", members: members("t.", testSpecs())} }

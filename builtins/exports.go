@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -23,23 +24,21 @@ func ExportsPath(module string) []string {
 
 // exports reads exports= of module().
 func (c *call) exports() ([]string, error) {
-	paths := c.strings("exports")
+	paths := c.Strings("exports")
 	for _, path := range paths {
 		switch first, _, _ := strings.Cut(path, "."); {
 		case path == "":
 			return nil, errors.New("exports: a path is empty")
 		case first == "global":
-			return nil, fmt.Errorf("exports: %q: all modules see the global values; name values of this one", clip(path))
+			return nil, fmt.Errorf("exports: %q: all modules see the global values; name values of this one", spec.Clip(path))
 		}
 	}
 	return paths, nil
 }
 
 // valuesOfSpec is values.of; the parameters are those of values.get.
-func valuesOfSpec(phases Phase, path, dflt Param) Spec {
-	return Spec{Name: "values.of", Phases: phases, Effect: EffectRead, call: callValuesOf, Params: []Param{
-		required("module", TypeString), path, dflt,
-	}}
+func valuesOfSpec(phases spec.Phase, path, dflt spec.Param) spec.Spec {
+	return declare("values.of", phases, spec.Reads, callValuesOf, spec.Required("module", spec.String), path, dflt)
 }
 
 func callValuesOf(c *call) (starlark.Value, error) {
@@ -47,7 +46,7 @@ func callValuesOf(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	exported, _ := object.Get(root, ExportsPath(c.str("module")))
+	exported, _ := object.Get(root, ExportsPath(c.Str("module")))
 	below, _ := exported.(map[string]any)
 	return c.plainAt(below), nil
 }

@@ -8,15 +8,14 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-func fieldsSpec() Spec {
-	return Spec{Name: "set_fields", Phases: PhaseDesired, call: callSetFields, Params: []Param{
-		refParam, required("fields", TypeDict),
-		keyword("subresource", TypeString, "None"),
-	}}
+func fieldsSpec() spec.Spec {
+	return declare("set_fields", spec.InDesired, spec.NoEffect, callSetFields, refParam,
+		spec.Required("fields", spec.Dict), spec.Keyword("subresource", spec.String, "None"))
 }
 
 func callSetFields(c *call) (starlark.Value, error) {
@@ -28,13 +27,13 @@ func callSetFields(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ref: %w", err)
 	}
-	p := Part{Ready: ReadyExists, Pos: c.pos()}
-	p.ID = reconcile.ID{Ref: ref, Fields: true, Subresource: c.str("subresource")}
+	p := Part{Ready: ReadyExists, Pos: c.Pos()}
+	p.ID = reconcile.ID{Ref: ref, Fields: true, Subresource: c.Str("subresource")}
 	p.Name, p.Update = p.ID.String(), reconcile.UpdateApply
 	if err := c.child(p.ID, nil); err != nil {
 		return nil, err
 	}
-	plain, err := object.ToPlainAt(c.arg("fields"), []string{"fields"})
+	plain, err := object.ToPlainAt(c.Arg("fields"), []string{"fields"})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,8 @@ func callSetFields(c *call) (starlark.Value, error) {
 // checkFields makes sure that fields can be written to a subresource, "" for the object itself.
 func checkFields(fields map[string]any, subresource string) error {
 	if subresource != "" && subresource != "status" {
-		return fmt.Errorf(`subresource: got %q, want "status"; leave it out for fields of the object itself`, clip(subresource))
+		return fmt.Errorf(`subresource: got %q, want "status"; leave it out for fields of the object itself`,
+			spec.Clip(subresource))
 	}
 	if len(fields) == 0 {
 		return errors.New("fields: there are none; leave the part out to give them back")

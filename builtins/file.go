@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Files of the module, read while it is loaded: they are as much a part of the tree as its code.
 
-func fileSpecs() []Spec {
-	return []Spec{
-		{Name: "module.file", Phases: PhaseLoad, call: callFile,
-			Params: []Param{required("path", TypeString), asBytes}},
-		{Name: "module.files", Phases: PhaseLoad, call: callFiles,
-			Params: []Param{required("pattern", TypeString), asBytes}},
+func fileSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("module.file", spec.InLoad, spec.NoEffect, callFile, spec.Required("path", spec.String), asBytes),
+		declare("module.files", spec.InLoad, spec.NoEffect, callFiles, spec.Required("pattern", spec.String), asBytes),
 	}
 }
 
 // asBytes has a file read that need not be text.
-var asBytes = keyword("bytes", TypeBool, "False")
+var asBytes = spec.Keyword("bytes", spec.Bool, "False")
 
 var errNoFiles = errors.New("there are no files here")
 
@@ -30,7 +30,7 @@ func callFile(c *call) (starlark.Value, error) {
 	if c.ctx.Files == nil {
 		return nil, errNoFiles
 	}
-	path := c.str("path")
+	path := c.Str("path")
 	data, err := c.ctx.Files.Read(path)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func callFiles(c *call) (starlark.Value, error) {
 	if c.ctx.Files == nil {
 		return nil, errNoFiles
 	}
-	found, err := c.ctx.Files.Match(c.str("pattern"))
+	found, err := c.ctx.Files.Match(c.Str("pattern"))
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func callFiles(c *call) (starlark.Value, error) {
 }
 
 func (c *call) content(path string, data []byte) (starlark.Value, error) {
-	raw := c.boolOr("bytes", false)
+	raw := c.BoolOr("bytes", false)
 	if !raw && !utf8.Valid(data) {
 		return nil, fmt.Errorf("%s is no text in UTF-8; read it with bytes = True", path)
 	}
-	if err := c.room(len(data)); err != nil {
+	if err := c.Room(len(data)); err != nil {
 		return nil, err
 	}
 	if raw {

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -21,9 +22,9 @@ const (
 // forEach reads for_each=, parallel= and cleanup= into a hook whose bindings are
 // known.
 func (c *call) forEach(h *HookDecl) error {
-	if c.arg("for_each") == nil {
+	if c.Arg("for_each") == nil {
 		for _, name := range []string{"parallel", "cleanup"} {
-			if c.arg(name) != nil {
+			if c.Arg(name) != nil {
 				return fmt.Errorf("%s: means nothing without for_each", name)
 			}
 		}
@@ -32,15 +33,15 @@ func (c *call) forEach(h *HookDecl) error {
 		}
 		return nil
 	}
-	h.ForEach = c.str("for_each")
+	h.ForEach = c.Str("for_each")
 	if err := checkEach(h); err != nil {
 		return fmt.Errorf("for_each: %w", err)
 	}
-	h.Parallel = c.intOr("parallel", defaultParallel)
+	h.Parallel = c.IntOr("parallel", defaultParallel)
 	if h.Parallel < 1 || h.Parallel > maxParallel {
 		return fmt.Errorf("parallel: got %d, want 1 to %d", h.Parallel, maxParallel)
 	}
-	if fn, ok := c.arg("cleanup").(starlark.Callable); ok {
+	if fn, ok := c.Arg("cleanup").(starlark.Callable); ok {
 		if err := takesOne(fn, "ctx"); err != nil {
 			return fmt.Errorf("cleanup: %w", err)
 		}
@@ -83,5 +84,5 @@ func checkEach(h *HookDecl) error {
 	} else if len(watches) == 0 {
 		hint = "it has none"
 	}
-	return fmt.Errorf("the hook has no watch %q (%s)", clip(h.ForEach), hint)
+	return fmt.Errorf("the hook has no watch %q (%s)", spec.Clip(h.ForEach), hint)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -115,7 +116,7 @@ func FuzzPatches(f *testing.F) {
 			return
 		}
 		for _, kind := range []string{"merge", "strategic", "json", "jq"} {
-			c := &Context{Phase: PhaseRun, Log: &memoryLog{}, Run: newTestRun(new(int))}
+			c := &Context{Phase: spec.InRun, Log: &memoryLog{}, Run: newTestRun(new(int))}
 			ref := starlark.Tuple{starlark.String("v1"), starlark.String("ConfigMap"), starlark.String("x")}
 			_, err := fuzzCall(t, c, "k8s.patch", ref, starlark.Tuple{starlark.String(kind), v})
 			writes := c.Run.Effects.Writes
@@ -160,7 +161,7 @@ func patchValues(t *testing.T, v starlark.Value, patch string, base map[string]a
 		}
 		return root, nil
 	}
-	_, err := fuzzCall(t, &Context{Phase: PhaseRun, Log: &memoryLog{}, Run: run}, "values.patch", starlark.Tuple{v})
+	_, err := fuzzCall(t, &Context{Phase: spec.InRun, Log: &memoryLog{}, Run: run}, "values.patch", starlark.Tuple{v})
 	if err != nil {
 		return
 	}

@@ -12,6 +12,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Values that are made once, with an object: part(fill=).
@@ -34,16 +36,15 @@ type Fill struct {
 // maxGenerated bounds the values of [Generated].
 const maxGenerated = 1024
 
-func generateSpecs() []Spec {
-	spec := func(name string, dflt, least int) Spec {
-		return Spec{Name: "generate." + name, Phases: PhaseDesired, call: callGenerate(name, dflt, least), Params: []Param{
-			optional("n", TypeInt, strconv.Itoa(dflt)),
-		}}
+func generateSpecs() []spec.Spec {
+	row := func(name string, dflt, least int) spec.Spec {
+		return declare("generate."+name, spec.InDesired, spec.NoEffect, callGenerate(name, dflt, least),
+			spec.Optional("n", spec.Int, strconv.Itoa(dflt)))
 	}
-	return []Spec{
-		spec("password", 24, 8),
-		spec("key", 32, 16),
-		spec("token", 32, 16),
+	return []spec.Spec{
+		row("password", 24, 8),
+		row("key", 32, 16),
+		row("token", 32, 16),
 	}
 }
 
@@ -72,7 +73,7 @@ func (g Generated) Make(random io.Reader) (string, error) {
 
 func callGenerate(how string, dflt, least int) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		n := c.intOr("n", dflt)
+		n := c.IntOr("n", dflt)
 		if n < least || n > maxGenerated {
 			return nil, fmt.Errorf("n: %d is not between %d and %d", n, least, maxGenerated)
 		}
@@ -82,7 +83,7 @@ func callGenerate(how string, dflt, least int) func(*call) (starlark.Value, erro
 
 // fill reads fill=, sorted by key.
 func (c *call) fill(obj map[string]any) ([]Fill, error) {
-	dict, given := c.arg("fill").(starlark.IterableMapping)
+	dict, given := c.Arg("fill").(starlark.IterableMapping)
 	if !given {
 		return nil, nil
 	}
@@ -91,7 +92,7 @@ func (c *call) fill(obj map[string]any) ([]Fill, error) {
 		path, _ := starlark.AsString(k)
 		key, under := strings.CutPrefix(path, "data.")
 		if !under || len(validation.IsConfigMapKey(key)) > 0 {
-			return nil, fmt.Errorf(`%s is no key of a Secret's data; write "data.password"`, clip(k.String()))
+			return nil, fmt.Errorf(`%s is no key of a Secret's data; write "data.password"`, spec.Clip(k.String()))
 		}
 		g, is := v.(*declared[Generated])
 		if !is {

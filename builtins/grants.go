@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -85,7 +86,7 @@ func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made ma
 // notCovered is the error about an object that belongs to Starling itself, as tokens of
 // ServiceAccounts in its namespace do.
 func (c *call) notCovered(word string, ref effect.Ref) error {
-	return finalf("hook %s/%s may not %s %s: it belongs to Starling itself, and no grant covers that", c.run.Module, c.run.Hook, word, ref)
+	return spec.Finalf("hook %s/%s may not %s %s: it belongs to Starling itself, and no grant covers that", c.run.Module, c.run.Hook, word, ref)
 }
 
 // asks says in words which objects the grant is for.
@@ -228,14 +229,15 @@ func (c *call) refused(verb, what, why string, ref effect.Ref, namespaces []stri
 	if c.run.Global {
 		file = "global/module.star"
 	}
-	return finalf("hook %s/%s may not %s%s; add to the grants of %s: %s)", c.run.Module, c.run.Hook, what, why, file, line)
+	return spec.Finalf("hook %s/%s may not %s%s; add to the grants of %s: %s)",
+		c.run.Module, c.run.Hook, what, why, file, line)
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }
 
 // grants returns the grants of a parameter of module().
 func (c *call) grants(param string, check func(*Grant) error) (out []Grant, err error) {
-	list, ok := c.arg(param).(starlark.Indexable)
+	list, ok := c.Arg(param).(starlark.Indexable)
 	if !ok {
 		return nil, nil
 	}

@@ -7,36 +7,38 @@ import (
 	"io"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
-func gzipSpecs() []Spec {
-	data := []Param{required("data", TypeText)}
-	return []Spec{
-		{Name: "gzip.encode", Phases: PhaseAny, call: callGzip, Params: data},
-		{Name: "gzip.decode", Phases: PhaseAny, call: callGunzip, Params: data},
+func gzipSpecs() []spec.Spec {
+	data := []spec.Param{spec.Required("data", spec.Text)}
+	return []spec.Spec{
+		declare("gzip.encode", spec.Anywhere, spec.NoEffect, callGzip, data...),
+		declare("gzip.decode", spec.Anywhere, spec.NoEffect, callGunzip, data...),
 	}
 }
 
 func callGzip(c *call) (starlark.Value, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := io.WriteString(w, c.text("data")); err != nil {
+	if _, err := io.WriteString(w, c.Text("data")); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return starlark.Bytes(out.String()), checkText(out.Len())
+	return starlark.Bytes(out.String()), spec.CheckText(out.Len())
 }
 
 func callGunzip(c *call) (starlark.Value, error) {
 	var out bytes.Buffer
-	r, err := gzip.NewReader(bytes.NewReader([]byte(c.text("data"))))
+	r, err := gzip.NewReader(bytes.NewReader([]byte(c.Text("data"))))
 	if err == nil {
-		_, err = io.Copy(&out, io.LimitReader(r, maxText+1)) // a little data may unpack to very much
+		_, err = io.Copy(&out, io.LimitReader(r, spec.MaxText+1)) // a little data may unpack to very much
 	}
 	if err != nil {
 		return nil, errors.New("the data is no gzip, or lacks its end")
 	}
-	return starlark.Bytes(out.String()), checkText(out.Len())
+	return starlark.Bytes(out.String()), spec.CheckText(out.Len())
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -20,15 +21,14 @@ const defaultHookTimeout = 30 * time.Second
 // maxHookTimeout bounds hook(timeout=): a run holds one of its module's places.
 const maxHookTimeout = 10 * time.Minute
 
-func hookSpec() Spec {
-	return Spec{Name: "hook", Phases: PhaseLoad, call: callHook, Params: []Param{
-		optional("fn", TypeFunction, "None"), optional("on", TypeList, "[]"), optional("name", TypeString, "None"),
-		optional("timeout", TypeDuration, `"30s"`), optional("retry", TypeRetry, "None"),
-		optional("queue", TypeString, "None"), optional("allow_failure", TypeBool, "False"),
-		optional("min_interval", TypeDuration, "None"), optional("burst", TypeInt, "1"),
-		optional("for_each", TypeString, "None"), optional("parallel", TypeInt, "4"),
-		optional("cleanup", TypeFunction, "None"), optional("values", TypeString, `"replace"`),
-	}}
+func hookSpec() spec.Spec {
+	return declare("hook", spec.InLoad, spec.NoEffect, callHook, spec.Optional("fn", spec.Function, "None"),
+		spec.Optional("on", spec.List, "[]"), spec.Optional("name", spec.String, "None"),
+		spec.Optional("timeout", spec.Duration, `"30s"`), spec.Optional("retry", spec.Retry, "None"),
+		spec.Optional("queue", spec.String, "None"), spec.Optional("allow_failure", spec.Bool, "False"),
+		spec.Optional("min_interval", spec.Duration, "None"), spec.Optional("burst", spec.Int, "1"),
+		spec.Optional("for_each", spec.String, "None"), spec.Optional("parallel", spec.Int, "4"),
+		spec.Optional("cleanup", spec.Function, "None"), spec.Optional("values", spec.String, `"replace"`))
 }
 
 func callHook(c *call) (starlark.Value, error) {
@@ -37,14 +37,14 @@ func callHook(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("only files under hooks/ register hooks; this is %s", file.Path)
 	}
 	h := &HookDecl{
-		Timeout: c.durationOr("timeout", defaultHookTimeout),
+		Timeout: c.DurationOr("timeout", defaultHookTimeout),
 		Retry:   DefaultRetry,
-		Pos:     c.pos(),
+		Pos:     c.Pos(),
 	}
 	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
 		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", h.Timeout, maxHookTimeout)
 	}
-	if r, ok := c.arg("retry").(*declared[Retry]); ok {
+	if r, ok := c.Arg("retry").(*declared[Retry]); ok {
 		h.Retry = r.val
 	}
 	if err := c.hookOptions(h); err != nil {
@@ -92,27 +92,27 @@ func (c *call) register(h *HookDecl) (err error) {
 
 // hookOptions reads the options that need no check against others.
 func (c *call) hookOptions(h *HookDecl) error {
-	if c.arg("queue") != nil {
-		h.Queue = c.str("queue")
+	if c.Arg("queue") != nil {
+		h.Queue = c.Str("queue")
 		if h.Queue == "" || len(h.Queue) > 100 || strings.ContainsFunc(h.Queue, func(r rune) bool { return r < ' ' }) {
-			return fmt.Errorf("queue: %q is no name: 1 to 100 characters", clip(h.Queue))
+			return fmt.Errorf("queue: %q is no name: 1 to 100 characters", spec.Clip(h.Queue))
 		}
 	}
-	h.AllowFailure = c.boolOr("allow_failure", false)
-	h.MinInterval = c.durationOr("min_interval", 0)
-	h.Burst = c.intOr("burst", 1)
+	h.AllowFailure = c.BoolOr("allow_failure", false)
+	h.MinInterval = c.DurationOr("min_interval", 0)
+	h.Burst = c.IntOr("burst", 1)
 	if h.Burst < 1 || h.Burst > 1000 {
 		return fmt.Errorf("burst: got %d, want 1 to 1000", h.Burst)
 	}
 	if h.Burst > 1 && h.MinInterval == 0 {
 		return errors.New("burst: means nothing without min_interval")
 	}
-	switch how := c.strOr("values", "replace"); how {
+	switch how := c.StrOr("values", "replace"); how {
 	case "replace":
 	case "keep":
 		h.KeepValues = true
 	default:
-		return fmt.Errorf("values: got %q, want \"replace\" or \"keep\"", clip(how))
+		return fmt.Errorf("values: got %q, want \"replace\" or \"keep\"", spec.Clip(how))
 	}
 	return nil
 }
@@ -126,14 +126,14 @@ func (c *call) unusedOptions(h *HookDecl) error {
 		if phase == 0 {
 			return nil
 		}
-		reads = reads && phase != PhaseReceive
+		reads = reads && phase != spec.InReceive
 	}
 	unused := []string{"retry", "allow_failure", "min_interval", "burst"}
 	if reads { // beside all lanes
 		unused = append(unused, "queue", "values")
 	}
 	for _, name := range unused {
-		if c.arg(name) != nil {
+		if c.Arg(name) != nil {
 			return fmt.Errorf("%s: means nothing here: all that triggers the hook are requests, which are answered once", name)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *call) unusedOptions(h *HookDecl) error {
 
 // bindings reads on=.
 func (c *call) bindings() ([]Binding, error) {
-	list, ok := c.arg("on").(starlark.Indexable)
+	list, ok := c.Arg("on").(starlark.Indexable)
 	if !ok {
 		return nil, errors.New("it is missing, so nothing would trigger the hook; write on = [" + someBindings + "]")
 	}
@@ -152,7 +152,7 @@ func (c *call) bindings() ([]Binding, error) {
 // hookFunction reads fn=, which only conversions do without.
 func (c *call) hookFunction(h *HookDecl) error {
 	converts := !slices.ContainsFunc(h.Bindings, func(b Binding) bool { return b.Convert == nil && b.triggers() })
-	fn, given := c.arg("fn").(starlark.Callable)
+	fn, given := c.Arg("fn").(starlark.Callable)
 	switch {
 	case !given && converts:
 		return nil
@@ -168,10 +168,10 @@ func (c *call) hookFunction(h *HookDecl) error {
 // hookID is name=, or the file's path below the module's folder and the name of
 // the function; without one, of the CustomResourceDefinition that is converted.
 func (c *call) hookID(h *HookDecl) (string, error) {
-	if c.arg("name") != nil {
-		id := c.str("name")
+	if c.Arg("name") != nil {
+		id := c.Str("name")
 		if id == "" || len(id) > 200 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return "", fmt.Errorf("name: %q is no id: at most 200 characters, no spaces", clip(id))
+			return "", fmt.Errorf("name: %q is no id: at most 200 characters, no spaces", spec.Clip(id))
 		}
 		return id, nil
 	}
@@ -244,7 +244,7 @@ func bindingsOf(list starlark.Indexable) ([]Binding, error) {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 		if b.Name != "" && taken[b.Name] {
-			return nil, fmt.Errorf("element %d: the name %q is used twice", i, clip(b.Name))
+			return nil, fmt.Errorf("element %d: the name %q is used twice", i, spec.Clip(b.Name))
 		}
 		taken[b.Name] = true
 		out = append(out, b)
@@ -338,7 +338,7 @@ func functionID(fn starlark.Callable, depth int) string {
 			text = functionID(inner, depth+1)
 		} else if v != nil {
 			known := false
-			if text, known = object.Text(v, maxText); !known {
+			if text, known = object.Text(v, spec.MaxText); !known {
 				text = fmt.Sprintf("%p", v) // another function each time it is loaded
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -25,7 +26,7 @@ const (
 	maxHeaders = 64 << 10
 	// maxHTTPBody is the largest body of a request that is made in the run, and of its
 	// answer.
-	maxHTTPBody = maxText
+	maxHTTPBody = spec.MaxText
 	// maxGathered is how many requests one call of http.gather makes, and maxSideBySide how
 	// many of them at a time.
 	maxGathered   = 1000
@@ -76,52 +77,49 @@ type Fetched struct {
 }
 
 // The parameters of all requests, and of those that are made in the run.
-func httpParams() (url, headers, timeout, ca Param) {
-	return required("url", TypeSecretText),
-		keyword("headers", TypeDict, "{}"),
-		keyword("timeout", TypeDuration, `"10s"`),
-		keyword("ca", TypeSecretText, "None")
+func httpParams() (url, headers, timeout, ca spec.Param) {
+	return spec.Required("url", spec.SecretText),
+		spec.Keyword("headers", spec.Dict, "{}"),
+		spec.Keyword("timeout", spec.Duration, `"10s"`),
+		spec.Keyword("ca", spec.SecretText, "None")
 }
 
 // serverParams are those that say which certificate the server must have.
-func serverParams() (serverName, insecure Param) {
-	return keyword("server_name", TypeString, "None"),
-		keyword("insecure", TypeBool, "False")
+func serverParams() (serverName, insecure spec.Param) {
+	return spec.Keyword("server_name", spec.String, "None"),
+		spec.Keyword("insecure", spec.Bool, "False")
 }
 
-func askedParams() []Param {
+func askedParams() []spec.Param {
 	_, headers, timeout, ca := httpParams()
 	serverName, insecure := serverParams()
-	return []Param{
-		headers, timeout, ca, keyword("cert", TypeSecretText, "None"), keyword("key", TypeSecretText, "None"),
-		serverName, insecure, keyword("max_bytes", TypeInt, "8388608"),
+	return []spec.Param{
+		headers, timeout, ca, spec.Keyword("cert", spec.SecretText, "None"), spec.Keyword("key", spec.SecretText, "None"),
+		serverName, insecure, spec.Keyword("max_bytes", spec.Int, "8388608"),
 	}
 }
 
-func requestParams() []Param {
+func requestParams() []spec.Param {
 	url, _, _, _ := httpParams()
-	return append([]Param{
-		required("method", TypeString), url, keyword("json", TypeAny, "None"),
-		keyword("body", TypeSecretText, "None"),
+	return append([]spec.Param{
+		spec.Required("method", spec.String), url, spec.Keyword("json", spec.Any, "None"),
+		spec.Keyword("body", spec.SecretText, "None"),
 	}, askedParams()...)
 }
 
-func httpSpecs() []Spec {
+func httpSpecs() []spec.Spec {
 	url, headers, timeout, ca := httpParams()
 	serverName, insecure := serverParams()
-	return []Spec{
-		{Name: "http.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callHTTPGet,
-			Params: append(append([]Param{url}, askedParams()...), keyword("default", TypeAny, "None"))},
-		{Name: "http.request", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callHTTPRequest,
-			Params: requestParams()},
-		{Name: "http.gather", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callHTTPGather,
-			Params: []Param{required("requests", TypeList), keyword("parallel", TypeInt, "8")}},
-		{Name: "http.send", Phases: PhaseRun, Effect: EffectWrite, call: callHTTPSend, Params: []Param{
-			required("method", TypeString), url, keyword("json", TypeAny, "None"),
-			keyword("body", TypeSecretText, "None"), headers, keyword("key", TypeString, "None"), timeout, ca,
-			keyword("cert", TypeSecretText, "None"), keyword("cert_key", TypeSecretText, "None"), serverName,
-			insecure,
-		}},
+	return []spec.Spec{
+		declare("http.get", spec.InRun|spec.InReview, spec.Reads, callHTTPGet,
+			append(append([]spec.Param{url}, askedParams()...), spec.Keyword("default", spec.Any, "None"))...),
+		declare("http.request", spec.InRun|spec.InReview, spec.Reads, callHTTPRequest, requestParams()...),
+		declare("http.gather", spec.InRun|spec.InReview, spec.Reads, callHTTPGather, spec.Required("requests", spec.List),
+			spec.Keyword("parallel", spec.Int, "8")),
+		declare("http.send", spec.InRun, spec.Writes, callHTTPSend, spec.Required("method", spec.String), url,
+			spec.Keyword("json", spec.Any, "None"), spec.Keyword("body", spec.SecretText, "None"), headers,
+			spec.Keyword("key", spec.String, "None"), timeout, ca, spec.Keyword("cert", spec.SecretText, "None"),
+			spec.Keyword("cert_key", spec.SecretText, "None"), serverName, insecure),
 	}
 }
 
@@ -144,8 +142,8 @@ func callHTTPGet(c *call) (starlark.Value, error) {
 		return nil, err
 	case got.err == "":
 		return got, nil
-	case c.arg("default") != nil:
-		return c.arg("default"), nil
+	case c.Arg("default") != nil:
+		return c.Arg("default"), nil
 	case c.run.HTTP == nil:
 		return nil, errors.New(got.err + "; default= says what holds then")
 	}
@@ -174,7 +172,7 @@ func (c *call) answers(requests []effect.Request, parallel int) ([]*response, er
 		}
 		size += len(a.Body)
 	}
-	if err := c.room(size); err != nil {
+	if err := c.Room(size); err != nil {
 		return nil, err
 	}
 	out := make([]*response, len(got))

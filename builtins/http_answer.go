@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -86,10 +87,10 @@ func (r *response) Attr(name string) (starlark.Value, error) {
 
 // decodeFrozenJSON is json.decode, with its limits, of text from outside.
 func decodeFrozenJSON(t *starlark.Thread, text string) (starlark.Value, error) {
-	v, err := callJSONDecode(&call{
-		thread: t, args: []starlark.Value{starlark.String(text), nil},
-		spec: &Spec{Name: "json.decode", Params: []Param{{Name: "x"}, {Name: "default"}}},
-	})
+	v, err := callJSONDecode(&call{Call: &spec.Call{
+		Scope: From(t).scope(), Thread: t, Args: []starlark.Value{starlark.String(text), nil},
+		Spec: &spec.Spec{Name: "json.decode", Params: []spec.Param{{Name: "x"}, {Name: "default"}}},
+	}})
 	if err == nil {
 		v.Freeze()
 	}

@@ -5,11 +5,12 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func callHTTPGather(c *call) (starlark.Value, error) {
-	list, parallel := c.arg("requests").(starlark.Indexable), c.intOr("parallel", 8)
+	list, parallel := c.Arg("requests").(starlark.Indexable), c.IntOr("parallel", 8)
 	switch {
 	case list.Len() > maxGathered:
 		return nil, fmt.Errorf("requests: %d are more than %d", list.Len(), maxGathered)
@@ -50,7 +51,7 @@ func (c *call) gathered(v starlark.Value) (effect.Request, error) {
 			method = method || name == "method"
 			kwargs = append(kwargs, starlark.Tuple{starlark.String(name), e})
 		}
-	} else if _, is := openText(v); is {
+	} else if _, is := spec.OpenText(v); is {
 		kwargs = append(kwargs, starlark.Tuple{starlark.String("url"), v})
 	} else {
 		return effect.Request{}, fmt.Errorf("got %s, want a URL or a dict with the arguments of http.request", v.Type())
@@ -58,8 +59,8 @@ func (c *call) gathered(v starlark.Value) (effect.Request, error) {
 	if !method {
 		kwargs = append(kwargs, starlark.Tuple{starlark.String("method"), starlark.String("GET")})
 	}
-	one := &call{thread: c.thread, spec: &Spec{Name: "http.request", Params: requestParams()}, ctx: c.ctx, run: c.run}
-	if err := one.bind(nil, kwargs); err != nil {
+	one := &call{Call: &spec.Call{Spec: &spec.Spec{Name: "http.request", Params: requestParams()}}, ctx: c.ctx, run: c.run}
+	if err := one.Bind(nil, kwargs); err != nil {
 		return effect.Request{}, err
 	}
 	return one.asked()

@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -32,29 +33,25 @@ type HostSource struct {
 // maxFound bounds the hosts that are found for one run.
 const maxFound = 2000
 
-func hostSpecs() []Spec {
-	namespaces := keyword("namespaces", TypeStrings, "None")
-	labels := keyword("labels", TypeSelector, "None")
-	port := keyword("port", TypeInt, "None")
-	return []Spec{
-		{Name: "http.pods", Phases: PhaseLoad, call: callHostSource("v1", "Pod"),
-			Params: []Param{labels, namespaces, port}},
-		{Name: "http.services", Phases: PhaseLoad, call: callHostSource("v1", "Service"),
-			Params: []Param{labels, namespaces, port}},
-		{Name: "http.objects", Phases: PhaseLoad, call: callHostSource("", ""), Params: []Param{
-			required("api_version", TypeString), required("kind", TypeString), required("field", TypeString),
-			labels, namespaces,
-		}},
-		{Name: "http.from_config", Phases: PhaseLoad, call: callHostsOfConfig,
-			Params: []Param{required("path", TypeString)}},
+func hostSpecs() []spec.Spec {
+	namespaces := spec.Keyword("namespaces", spec.Strings, "None")
+	labels := spec.Keyword("labels", spec.Selector, "None")
+	port := spec.Keyword("port", spec.Int, "None")
+	return []spec.Spec{
+		declare("http.pods", spec.InLoad, spec.NoEffect, callHostSource("v1", "Pod"), labels, namespaces, port),
+		declare("http.services", spec.InLoad, spec.NoEffect, callHostSource("v1", "Service"), labels, namespaces, port),
+		declare("http.objects", spec.InLoad, spec.NoEffect, callHostSource("", ""),
+			spec.Required("api_version", spec.String), spec.Required("kind", spec.String), spec.Required("field", spec.String),
+			labels, namespaces),
+		declare("http.from_config", spec.InLoad, spec.NoEffect, callHostsOfConfig, spec.Required("path", spec.String)),
 	}
 }
 
 func callHostSource(apiVersion, kind string) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		s := HostSource{APIVersion: apiVersion, Kind: kind, Namespaces: c.strings("namespaces")}
+		s := HostSource{APIVersion: apiVersion, Kind: kind, Namespaces: c.Strings("namespaces")}
 		if kind == "" {
-			s.APIVersion, s.Kind, s.Field = c.str("api_version"), c.str("kind"), c.str("field")
+			s.APIVersion, s.Kind, s.Field = c.Str("api_version"), c.Str("kind"), c.Str("field")
 			switch err := checkKind(s.APIVersion, s.Kind); {
 			case err != nil:
 				return nil, err
@@ -63,8 +60,8 @@ func callHostSource(apiVersion, kind string) func(*call) (starlark.Value, error)
 			case s.APIVersion == "v1" && s.Kind == "Secret":
 				return nil, errors.New("kind: the host of a request is shown, so it cannot come from Secrets")
 			}
-		} else if c.arg("port") != nil {
-			port := c.intOr("port", 0)
+		} else if c.Arg("port") != nil {
+			port := c.IntOr("port", 0)
 			if port < 1 || port > math.MaxUint16 {
 				return nil, fmt.Errorf("port: %d is not 1 to 65535", port)
 			}
@@ -82,7 +79,7 @@ func callHostSource(apiVersion, kind string) func(*call) (starlark.Value, error)
 }
 
 func callHostsOfConfig(c *call) (starlark.Value, error) {
-	s := HostSource{Config: c.str("path")}
+	s := HostSource{Config: c.Str("path")}
 	if s.Config == "" {
 		return nil, errors.New("path: it is empty")
 	}
@@ -91,7 +88,7 @@ func callHostsOfConfig(c *call) (starlark.Value, error) {
 
 // listedHosts reads http= of module().
 func (c *call) listedHosts() (hosts effect.Hosts, sources []HostSource, err error) {
-	list, ok := c.arg("http").(starlark.Indexable)
+	list, ok := c.Arg("http").(starlark.Indexable)
 	if !ok {
 		return nil, nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/pki"
@@ -25,9 +26,9 @@ var askedMethods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", 
 
 // asked reads all arguments of http.request.
 func (c *call) asked() (effect.Request, error) {
-	method := c.str("method")
+	method := c.Str("method")
 	if !slices.Contains(askedMethods[:], method) {
-		return effect.Request{}, fmt.Errorf("method: %q is none; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", clip(method))
+		return effect.Request{}, fmt.Errorf("method: %q is none; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", spec.Clip(method))
 	}
 	r, err := c.askedWith(method)
 	if err == nil {
@@ -42,8 +43,8 @@ func (c *call) askedWith(method string) (effect.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if c.arg("max_bytes") != nil {
-		if r.MaxBytes = c.intOr("max_bytes", 0); r.MaxBytes < 1 || r.MaxBytes > maxHTTPBody {
+	if c.Arg("max_bytes") != nil {
+		if r.MaxBytes = c.IntOr("max_bytes", 0); r.MaxBytes < 1 || r.MaxBytes > maxHTTPBody {
 			return r, fmt.Errorf("max_bytes: %d is not between 1 and %d", r.MaxBytes, maxHTTPBody)
 		}
 	}
@@ -52,14 +53,14 @@ func (c *call) askedWith(method string) (effect.Request, error) {
 
 // clientTLS reads server_name, insecure and cert, whose key is the argument of that name.
 func (c *call) clientTLS(r *effect.Request, key string) error {
-	r.ServerName, r.Insecure = c.str("server_name"), c.boolOr("insecure", false)
+	r.ServerName, r.Insecure = c.Str("server_name"), c.BoolOr("insecure", false)
 	switch {
 	case r.Insecure && r.CA != "":
 		return errors.New("insecure and ca exclude each other")
 	case r.Insecure && r.ServerName != "":
 		return errors.New("insecure and server_name exclude each other")
-	case c.arg("server_name") != nil && !isServerName(r.ServerName):
-		return fmt.Errorf(`server_name: %q is no name of a server, as "api.example.com"`, clip(r.ServerName))
+	case c.Arg("server_name") != nil && !isServerName(r.ServerName):
+		return fmt.Errorf(`server_name: %q is no name of a server, as "api.example.com"`, spec.Clip(r.ServerName))
 	}
 	if err := c.clientCert(r, key); err != nil {
 		return err
@@ -72,11 +73,11 @@ func (c *call) clientTLS(r *effect.Request, key string) error {
 
 // clientCert reads cert, and its key from the argument of that name. Errors show nothing of a key.
 func (c *call) clientCert(r *effect.Request, of string) error {
-	r.Cert, r.CertKey = c.text("cert"), c.text(of)
+	r.Cert, r.CertKey = c.Text("cert"), c.Text(of)
 	switch {
-	case (c.arg("cert") == nil) != (c.arg(of) == nil):
+	case (c.Arg("cert") == nil) != (c.Arg(of) == nil):
 		return fmt.Errorf("cert and %s belong together; give both", of)
-	case c.arg("cert") == nil:
+	case c.Arg("cert") == nil:
 		return nil
 	case !strings.HasPrefix(r.URL, "https:"):
 		return fmt.Errorf("cert and %s are for https URLs", of)
@@ -103,8 +104,8 @@ func isServerName(name string) bool {
 // httpBody reads json and body, and says in a header what it is unless the hook does.
 func (c *call) httpBody(r *effect.Request, most int) error {
 	contentType := ""
-	switch v := c.arg("json"); {
-	case v != nil && v != starlark.None && c.arg("body") != nil:
+	switch v := c.Arg("json"); {
+	case v != nil && v != starlark.None && c.Arg("body") != nil:
 		return errors.New("json and body exclude each other")
 	case v != nil && v != starlark.None:
 		plain, err := object.ToPlainAt(v, []string{"json"})
@@ -116,9 +117,9 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 			return err
 		}
 		r.Body, contentType = []byte(text), "application/json"
-	case c.arg("body") != nil:
-		r.Body, contentType = []byte(c.text("body")), "text/plain; charset=utf-8"
-		if _, raw := c.arg("body").(starlark.Bytes); raw {
+	case c.Arg("body") != nil:
+		r.Body, contentType = []byte(c.Text("body")), "text/plain; charset=utf-8"
+		if _, raw := c.Arg("body").(starlark.Bytes); raw {
 			contentType = "application/octet-stream"
 		}
 	}
@@ -137,19 +138,19 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 // httpRequest reads url, headers, timeout and ca, and makes sure that the host is
 // listed.
 func (c *call) httpRequest(method string) (effect.Request, error) {
-	r := effect.Request{Method: method, Timeout: c.durationOr("timeout", defaultHTTPTimeout)}
+	r := effect.Request{Method: method, Timeout: c.DurationOr("timeout", defaultHTTPTimeout)}
 	if r.Timeout == 0 || r.Timeout > maxHTTPTimeout {
 		return r, fmt.Errorf("timeout: %s is not between 0 and %s", r.Timeout, maxHTTPTimeout)
 	}
-	_, r.Hidden = c.arg("url").(*object.Secret)
+	_, r.Hidden = c.Arg("url").(*object.Secret)
 	var err error
 	if r.Hosts, err = c.hosts(); err != nil {
 		return r, err
 	}
-	if r.URL, err = listedURL(c.text("url"), r.Hidden, r.Hosts); err != nil {
+	if r.URL, err = listedURL(c.Text("url"), r.Hidden, r.Hosts); err != nil {
 		return r, fmt.Errorf("url: %w", err)
 	}
-	if r.Headers, err = httpHeaders(c.arg("headers")); err != nil {
+	if r.Headers, err = httpHeaders(c.Arg("headers")); err != nil {
 		return r, fmt.Errorf("headers: %w", err)
 	}
 	for name := range r.Headers {
@@ -157,8 +158,8 @@ func (c *call) httpRequest(method string) (effect.Request, error) {
 			return r, fmt.Errorf("headers: %s is set by Starling; leave it out", name)
 		}
 	}
-	if c.arg("ca") != nil {
-		r.CA = c.text("ca")
+	if c.Arg("ca") != nil {
+		r.CA = c.Text("ca")
 		if _, err := pki.ParseCertificates(r.CA); err != nil {
 			return r, fmt.Errorf("ca: %w", err)
 		}
@@ -171,7 +172,7 @@ func (c *call) httpRequest(method string) (effect.Request, error) {
 func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 	shown := "it"
 	if !hidden {
-		shown = strconv.Quote(clip(text))
+		shown = strconv.Quote(spec.Clip(text))
 	}
 	if len(text) > maxURL {
 		return "", fmt.Errorf("is longer than %d KiB", maxURL>>10)
@@ -197,7 +198,7 @@ func listedURL(text string, hidden bool, hosts effect.Hosts) (string, error) {
 		if hidden {
 			return "", errors.New("its host is not listed, and is not shown, as the URL is a secret; add the host to module(http = […]) in module.star")
 		}
-		return "", fmt.Errorf("the host %s is not listed; add %q to module(http = […]) in module.star", clip(u.Host), clip(u.Host))
+		return "", fmt.Errorf("the host %s is not listed; add %q to module(http = […]) in module.star", spec.Clip(u.Host), spec.Clip(u.Host))
 	}
 	return u.String(), nil
 }
@@ -216,12 +217,12 @@ func httpHeaders(v starlark.Value) (map[string]string, error) {
 	for k, e := range starlark.Entries(m) {
 		name, ok := starlark.AsString(k)
 		if !ok || !isHeaderName(name) {
-			return nil, fmt.Errorf("%s is no name of a header", clip(k.String()))
+			return nil, fmt.Errorf("%s is no name of a header", spec.Clip(k.String()))
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		value, ok := openText(e)
+		value, ok := spec.OpenText(e)
 		if !ok {
-			return nil, fmt.Errorf("%s: got %s, want %s", name, e.Type(), TypeSecretText)
+			return nil, fmt.Errorf("%s: got %s, want %s", name, e.Type(), spec.SecretText)
 		}
 		_, twice := out[name]
 		switch {

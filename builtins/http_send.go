@@ -7,13 +7,14 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
 func callHTTPSend(c *call) (starlark.Value, error) {
-	method := c.str("method")
+	method := c.Str("method")
 	if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) {
-		return nil, fmt.Errorf("method: %q is none; use GET, POST, PUT, PATCH or DELETE", clip(method))
+		return nil, fmt.Errorf("method: %q is none; use GET, POST, PUT, PATCH or DELETE", spec.Clip(method))
 	}
 	r, err := c.httpRequest(method)
 	if err != nil {
@@ -25,15 +26,15 @@ func callHTTPSend(c *call) (starlark.Value, error) {
 	if err := c.httpBody(&r, maxMessage); err != nil {
 		return nil, err
 	}
-	m := effect.Message{Request: r, Key: c.str("key"), Pos: c.pos()}
+	m := effect.Message{Request: r, Key: c.Str("key"), Pos: c.Pos()}
 	switch {
-	case c.arg("key") != nil && m.Key == "":
+	case c.Arg("key") != nil && m.Key == "":
 		return nil, errors.New("key: is empty; leave it out for a message without one")
 	case len(m.Key) > 200:
 		return nil, errors.New("key: is longer than 200 characters")
 	}
 	if len(c.run.Effects.Messages) >= maxMessages {
-		return nil, &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d messages in one run", maxMessages)}
+		return nil, &spec.LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d messages in one run", maxMessages)}
 	}
 	if err := c.run.spend(len(c.run.Effects.Messages), "messages", m.Size()+len(m.Key)); err != nil {
 		return nil, err

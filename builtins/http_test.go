@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -40,32 +41,32 @@ func (fakeFetcher) fetch(r effect.Request) (Fetched, error) {
 
 func TestHTTPIsForRunsAlone(t *testing.T) {
 	run := newTestRun(new(int))
-	for phase, want := range map[Phase]string{
-		PhaseReview:  "http.send is not available in a hook that answers an admission request",
-		PhaseConvert: "http.send is not available in a conversion",
-		PhaseReceive: "",
-		PhaseRun:     "",
+	for phase, want := range map[spec.Phase]string{
+		spec.InReview:  "http.send is not available in a hook that answers an admission request",
+		spec.InConvert: "http.send is not available in a conversion",
+		spec.InReceive: "",
+		spec.InRun:     "",
 	} {
 		_, err := exec(t, &Context{Phase: phase, Run: run, Log: &memoryLog{}}, "http.send('POST', 'https://api.example.com')")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v", phase, err)
 		}
 	}
-	if _, err := exec(t, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}}, "r = http.get('https://api.example.com').status"); err != nil {
+	if _, err := exec(t, &Context{Phase: spec.InReview, Run: run, Log: &memoryLog{}}, "r = http.get('https://api.example.com').status"); err != nil {
 		t.Error(err)
 	}
 	run.HTTP = nil
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "GET https://api.example.com: nobody answers without a cluster") {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "http.get('https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "GET https://api.example.com: nobody answers without a cluster") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "x = 1 if http.get('https://api.example.com', default = None) == None else fail('no')"); err != nil {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "x = 1 if http.get('https://api.example.com', default = None) == None else fail('no')"); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "x = 1 if 'nobody answers' in http.request('POST', 'https://api.example.com').error else fail('no')"); err != nil {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "x = 1 if 'nobody answers' in http.request('POST', 'https://api.example.com').error else fail('no')"); err != nil {
 		t.Errorf("got %v", err)
 	}
 	run.Hosts = nil
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "http.send('POST', 'https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "is not listed") {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "http.send('POST', 'https://api.example.com')"); err == nil || !strings.Contains(err.Error(), "is not listed") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -31,14 +32,14 @@ var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
 // indexes reads index= into w.
 func (c *call) indexes(w *WatchBinding) error {
-	given, is := c.arg("index").(starlark.IterableMapping)
+	given, is := c.Arg("index").(starlark.IterableMapping)
 	if !is {
 		return nil
 	}
 	for _, item := range given.Items() {
 		name, _ := starlark.AsString(item[0])
 		if !identifier.MatchString(name) {
-			return fmt.Errorf("%s is no name of an index: small letters, digits and _", clip(item[0].String()))
+			return fmt.Errorf("%s is no name of an index: small letters, digits and _", spec.Clip(item[0].String()))
 		}
 		x := Index{Name: name}
 		if fn, callable := item[1].(starlark.Callable); callable {
@@ -70,14 +71,14 @@ func noIndex(bindings []Binding) error {
 
 // reads reads reads= into bindings.
 func (c *call) reads(h *HookDecl) error {
-	given, is := c.arg("reads").(starlark.IterableMapping)
+	given, is := c.Arg("reads").(starlark.IterableMapping)
 	if !is {
 		return nil
 	}
 	for _, item := range given.Items() {
 		name, _ := starlark.AsString(item[0])
 		if !identifier.MatchString(name) {
-			return fmt.Errorf("%s is no name: small letters, digits and _, for ctx.reads", clip(item[0].String()))
+			return fmt.Errorf("%s is no name: small letters, digits and _, for ctx.reads", spec.Clip(item[0].String()))
 		}
 		b, is := item[1].(*declared[Binding])
 		if !is || b.val.Watch == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/itchyny/gojq"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -33,11 +34,11 @@ const (
 	jqTime  = 10 * time.Second
 )
 
-func jqSpecs() []Spec {
+func jqSpecs() []spec.Spec {
 	programs := &jqPrograms{known: map[string]*gojq.Code{}}
-	return []Spec{
-		{Name: "jq", Phases: PhaseAny, call: programs.call,
-			Params: []Param{required("value", TypeAny), required("program", TypeString)}},
+	return []spec.Spec{
+		declare("jq", spec.Anywhere, spec.NoEffect, programs.call, spec.Required("value", spec.Any),
+			spec.Required("program", spec.String)),
 	}
 }
 
@@ -68,11 +69,11 @@ func (p *jqPrograms) compile(text string) (*gojq.Code, error) {
 }
 
 func (p *jqPrograms) call(c *call) (starlark.Value, error) {
-	code, err := p.compile(c.str("program"))
+	code, err := p.compile(c.Str("program"))
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	outputs, err := runJQ(c.done(), c.room, code, c.arg("value"), math.MaxInt)
+	outputs, err := runJQ(c.Ctx, c.Room, code, c.Arg("value"), math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +94,8 @@ func jqFilter(text, pos string) (starlark.Callable, error) {
 		return nil, err
 	}
 	return starlark.NewBuiltin("filter", func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		c := &call{thread: t, ctx: From(t)}
-		outputs, err := runJQ(c.done(), c.room, code, args[0], 1)
+		s := From(t).scope()
+		outputs, err := runJQ(s.Ctx, s.Room, code, args[0], 1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: filter: %w", pos, err)
 		}
@@ -140,14 +141,6 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 		out = append(out, fresh)
 	}
 	return out, nil
-}
-
-// done ends with the run, or never where none is known.
-func (c *call) done() context.Context {
-	if c.ctx == nil || c.ctx.Ctx == nil {
-		return context.Background()
-	}
-	return c.ctx.Ctx
 }
 
 // jqContext counts steps: gojq asks it before each one.
@@ -214,11 +207,11 @@ func (c *jqContext) cause(parent context.Context) error {
 	case c.full != nil:
 		return c.full
 	case c.steps > jqSteps:
-		return &LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", jqSteps)}
+		return &spec.LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", jqSteps)}
 	case parent.Err() != nil:
 		return context.Cause(parent)
 	case c.Context.Err() != nil:
-		return &LimitError{Limit: "time", Detail: fmt.Sprintf("a jq program took longer than %s", jqTime)}
+		return &spec.LimitError{Limit: "time", Detail: fmt.Sprintf("a jq program took longer than %s", jqTime)}
 	}
 	return nil
 }

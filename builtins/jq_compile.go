@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // A jq program can be stopped between two steps, but not within one. In jq a value
@@ -353,4 +356,26 @@ func jqTemplate(text string) *gojq.Query {
 		panic("builtins: " + text + ": " + err.Error())
 	}
 	return q
+}
+
+// jsonPath is what JSONPath has and jq does not.
+var jsonPath = regexp.MustCompile(`^\s*\{\s*(?:\.|[$@]\.)|^\s*\$\.|\[\*\]|\[\?\(`)
+
+// jsonPathHint says of a program that jq does not take, for it is JSONPath, how it is written; "" for any other.
+func jsonPathHint(text string) string {
+	if !jsonPath.MatchString(text) {
+		return ""
+	}
+	path := strings.TrimSpace(text)
+	if strings.HasPrefix(path, "{") && strings.HasSuffix(path, "}") {
+		path = strings.TrimSpace(path[1 : len(path)-1])
+	}
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "$"), "@")
+	if many := strings.ReplaceAll(path, "[*]", "[]"); many != path {
+		path = "[" + many + "]"
+	}
+	if _, err := gojq.Parse(path); err != nil {
+		path = "[.spec.containers[].image]"
+	}
+	return fmt.Sprintf("this is JSONPath, jq is wanted: %q", spec.Clip(path))
 }

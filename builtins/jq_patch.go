@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -54,7 +55,7 @@ func patchRoom() func(int) error {
 			runtime.GC()
 			metrics.Read(heap[:])
 			if heap[0].Value.Uint64() > before+maxPatch {
-				return &LimitError{Limit: "memory", Detail: fmt.Sprintf("a jq program took more than %d MiB", maxPatch>>20)}
+				return &spec.LimitError{Limit: "memory", Detail: fmt.Sprintf("a jq program took more than %d MiB", maxPatch>>20)}
 			}
 		}
 		return nil

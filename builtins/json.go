@@ -10,24 +10,24 @@ import (
 	libjson "go.starlark.net/lib/json"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // JSON. Decoding is done by go.starlark.net's library, which recurses as deep as its
 // input is: what is too deep is refused before.
 
-func jsonSpecs() []Spec {
-	indent := keyword("indent", TypeString, `"\t"`)
-	prefix := keyword("prefix", TypeString, `""`)
-	value := required("x", TypeAny)
-	return []Spec{
-		{Name: "json.encode", Phases: PhaseAny, call: callJSONEncode, Params: []Param{value}},
-		{Name: "json.encode_indent", Phases: PhaseAny, call: callJSONEncodeIndent,
-			Params: []Param{value, prefix, indent}},
-		{Name: "json.decode", Phases: PhaseAny, call: callJSONDecode,
-			Params: []Param{required("x", TypeString), optional("default", TypeAny, "None")}},
-		{Name: "json.indent", Phases: PhaseAny, call: callJSONIndent,
-			Params: []Param{required("x", TypeString), prefix, indent}},
+func jsonSpecs() []spec.Spec {
+	indent := spec.Keyword("indent", spec.String, `"\t"`)
+	prefix := spec.Keyword("prefix", spec.String, `""`)
+	value := spec.Required("x", spec.Any)
+	return []spec.Spec{
+		declare("json.encode", spec.Anywhere, spec.NoEffect, callJSONEncode, value),
+		declare("json.encode_indent", spec.Anywhere, spec.NoEffect, callJSONEncodeIndent, value, prefix, indent),
+		declare("json.decode", spec.Anywhere, spec.NoEffect, callJSONDecode, spec.Required("x", spec.String),
+			spec.Optional("default", spec.Any, "None")),
+		declare("json.indent", spec.Anywhere, spec.NoEffect, callJSONIndent, spec.Required("x", spec.String), prefix,
+			indent),
 	}
 }
 
@@ -35,7 +35,7 @@ func jsonSpecs() []Spec {
 // off the error, since ours is put there.
 func (c *call) library(v starlark.Value, args ...starlark.Value) (starlark.Value, error) {
 	fn := v.(*starlark.Builtin)
-	out, err := fn.CallInternal(c.thread, args, nil)
+	out, err := fn.CallInternal(c.Thread, args, nil)
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), fn.Name()+": "))
 	}
@@ -43,7 +43,7 @@ func (c *call) library(v starlark.Value, args ...starlark.Value) (starlark.Value
 }
 
 func callJSONEncode(c *call) (starlark.Value, error) {
-	tree, err := object.ToTree(c.arg("x"))
+	tree, err := object.ToTree(c.Arg("x"))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func encodeJSON(tree any) (string, error) {
 	if err := enc.Encode(object.Change(tree, floatAsText)); err != nil {
 		return "", err
 	}
-	return strings.TrimSuffix(out.String(), "\n"), checkText(out.Len())
+	return strings.TrimSuffix(out.String(), "\n"), spec.CheckText(out.Len())
 }
 
 func floatAsText(v any) any {
@@ -78,12 +78,12 @@ func callJSONEncodeIndent(c *call) (starlark.Value, error) {
 	return c.indented(textOf(text))
 }
 
-func callJSONIndent(c *call) (starlark.Value, error) { return c.indented(c.str("x")) }
+func callJSONIndent(c *call) (starlark.Value, error) { return c.indented(c.Str("x")) }
 
 // indented lays out JSON text. How large the result gets is counted first: depth
 // times lines may be far more than the text.
 func (c *call) indented(text string) (starlark.Value, error) {
-	indent, prefix := c.strOr("indent", "\t"), c.str("prefix")
+	indent, prefix := c.StrOr("indent", "\t"), c.Str("prefix")
 	if len(indent) > 16 || len(prefix) > 16 {
 		return nil, errors.New("indent and prefix must not be longer than 16 characters")
 	}
@@ -98,7 +98,7 @@ func (c *call) indented(text string) (starlark.Value, error) {
 		if b != ':' {
 			size += 1 + len(prefix) + max(depth, 0)*len(indent)
 		}
-		if err := checkText(size); err != nil {
+		if err := spec.CheckText(size); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +113,8 @@ func (c *call) indented(text string) (starlark.Value, error) {
 const maxNesting = 1000
 
 func callJSONDecode(c *call) (starlark.Value, error) {
-	text := c.str("x")
-	if err := checkText(len(text)); err != nil {
+	text := c.Str("x")
+	if err := spec.CheckText(len(text)); err != nil {
 		return nil, err
 	}
 	n := jsonCounts{keys: make([]int, 1, 64)}
@@ -131,12 +131,12 @@ func callJSONDecode(c *call) (starlark.Value, error) {
 	if longNumber(text[last:]) {
 		return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
 	}
-	if err := c.room(n.bytes); err != nil {
+	if err := c.Room(n.bytes); err != nil {
 		return nil, err
 	}
 	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
-	if err != nil && c.arg("default") != nil {
-		return c.arg("default"), nil
+	if err != nil && c.Arg("default") != nil {
+		return c.Arg("default"), nil
 	}
 	return v, err
 }

@@ -21,6 +21,7 @@ import (
 	"go.starlark.net/starlark"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/pki"
 )
@@ -43,32 +44,29 @@ type tokenKey struct {
 	public     any
 }
 
-func jwtSpecs() []Spec {
-	return []Spec{
-		{Name: "jwt.sign", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSignToken, Params: []Param{
-			required("claims", TypeDict), required("key", TypeSecretText), keyword("ttl", TypeDuration, `"1h"`),
-			keyword("algorithm", TypeString, "None"), keyword("headers", TypeDict, "{}"),
-		}},
-		{Name: "jwt.verify", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callVerifyToken,
-			Params: []Param{
-				required("token", TypeSecretText), required("key", TypeSecretText),
-				keyword("audience", TypeString, "None"), keyword("issuer", TypeString, "None"),
-				keyword("leeway", TypeDuration, `"1m"`),
-			}},
+func jwtSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("jwt.sign", spec.InRun|spec.InReview, spec.Reads, callSignToken, spec.Required("claims", spec.Dict),
+			spec.Required("key", spec.SecretText), spec.Keyword("ttl", spec.Duration, `"1h"`),
+			spec.Keyword("algorithm", spec.String, "None"), spec.Keyword("headers", spec.Dict, "{}")),
+		declare("jwt.verify", spec.InRun|spec.InReview, spec.Reads, callVerifyToken,
+			spec.Required("token", spec.SecretText), spec.Required("key", spec.SecretText),
+			spec.Keyword("audience", spec.String, "None"), spec.Keyword("issuer", spec.String, "None"),
+			spec.Keyword("leeway", spec.Duration, `"1m"`)),
 	}
 }
 
 func callSignToken(c *call) (starlark.Value, error) {
-	key, err := readTokenKey(c.text("key"))
+	key, err := readTokenKey(c.Text("key"))
 	if err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
 	if key.private == nil {
 		return nil, errors.New("key: it is a public one, which signs nothing")
 	}
-	algorithm := c.strOr("algorithm", key.algorithms[0])
+	algorithm := c.StrOr("algorithm", key.algorithms[0])
 	if !slices.Contains(key.algorithms, algorithm) {
-		return nil, fmt.Errorf("algorithm: %q does not go with this key; use %s", clip(algorithm), strings.Join(key.algorithms, ", "))
+		return nil, fmt.Errorf("algorithm: %q does not go with this key; use %s", spec.Clip(algorithm), strings.Join(key.algorithms, ", "))
 	}
 	claims, err := c.sentDict("claims")
 	if err != nil {
@@ -79,7 +77,7 @@ func callSignToken(c *call) (starlark.Value, error) {
 		claims["iat"] = now
 	}
 	if claims["exp"] == nil {
-		claims["exp"] = now + int64(c.durationOr("ttl", time.Hour)/time.Second)
+		claims["exp"] = now + int64(c.DurationOr("ttl", time.Hour)/time.Second)
 	}
 	headers, err := c.sentDict("headers")
 	if err != nil {
@@ -113,7 +111,7 @@ func callSignToken(c *call) (starlark.Value, error) {
 
 // sentDict returns a dict as it goes out of the program, with the texts of secrets; never nil.
 func (c *call) sentDict(name string) (map[string]any, error) {
-	v := c.arg(name)
+	v := c.Arg(name)
 	if v == nil {
 		return map[string]any{}, nil
 	}
@@ -129,11 +127,11 @@ func (c *call) sentDict(name string) (map[string]any, error) {
 }
 
 func callVerifyToken(c *call) (starlark.Value, error) {
-	key, err := readTokenKey(c.text("key"))
+	key, err := readTokenKey(c.Text("key"))
 	if err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
-	claims := verifiedClaims(c.text("token"), key)
+	claims := verifiedClaims(c.Text("token"), key)
 	if claims == nil || !c.goodClaims(claims) {
 		return starlark.None, nil
 	}
@@ -173,19 +171,19 @@ func verifiedClaims(token string, key tokenKey) (claims map[string]any) {
 
 // goodClaims reports whether the claims are good now, and for whom the call says.
 func (c *call) goodClaims(claims map[string]any) bool {
-	now, leeway := float64(c.run.Now.Unix()), c.durationOr("leeway", time.Minute).Seconds()
+	now, leeway := float64(c.run.Now.Unix()), c.DurationOr("leeway", time.Minute).Seconds()
 	end, begin := timeClaim(claims, "exp", math.Inf(1)), timeClaim(claims, "nbf", math.Inf(-1))
 	if good := now < end+leeway && now >= begin-leeway; !good { // with NaN neither is so
 		return false
 	}
-	if issuer := c.arg("issuer"); issuer != nil && claims["iss"] != c.str("issuer") {
+	if issuer := c.Arg("issuer"); issuer != nil && claims["iss"] != c.Str("issuer") {
 		return false
 	}
-	if c.arg("audience") == nil {
+	if c.Arg("audience") == nil {
 		return true
 	}
 	list, _ := claims["aud"].([]any)
-	return slices.Contains(append(list, claims["aud"]), any(c.str("audience")))
+	return slices.Contains(append(list, claims["aud"]), any(c.Str("audience")))
 }
 
 // timeClaim returns a claim that is a time, in seconds, or what it is when it is missing; NaN: it is no time.

@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -17,25 +18,19 @@ import (
 
 // Writes to objects that are there.
 
-var missingParam = keyword("ignore_missing", TypeBool, "False")
+var missingParam = spec.Keyword("ignore_missing", spec.Bool, "False")
 
-func k8sChangeSpecs() []Spec {
-	return []Spec{
-		{Name: "k8s.patch", Phases: PhaseRun, Effect: EffectWrite, call: callPatch, Params: []Param{
-			refParam, keyword("merge", TypeDict, "None"), keyword("json", TypeList, "None"),
-			keyword("strategic", TypeDict, "None"), keyword("jq", TypeString, "None"),
-			keyword("subresource", TypeString, "None"), unchangedParam, missingParam, onErrorParam,
-		}},
-		{Name: "k8s.status", Phases: PhaseRun, Effect: EffectWrite, call: callStatus, Params: []Param{
-			refParam, required("status", TypeDict), unchangedParam, missingParam,
-			onErrorParam,
-		}},
-		{Name: "k8s.event", Phases: PhaseRun, Effect: EffectWrite, call: callEvent, Params: []Param{
-			refParam, required("reason", TypeString), required("message", TypeString),
-			optional("type", TypeString, `"Normal"`), onErrorParam,
-		}},
-		{Name: "k8s.evict", Phases: PhaseRun, Effect: EffectWrite, call: callEvict,
-			Params: []Param{refParam, onErrorParam}},
+func k8sChangeSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("k8s.patch", spec.InRun, spec.Writes, callPatch, refParam, spec.Keyword("merge", spec.Dict, "None"),
+			spec.Keyword("json", spec.List, "None"), spec.Keyword("strategic", spec.Dict, "None"),
+			spec.Keyword("jq", spec.String, "None"), spec.Keyword("subresource", spec.String, "None"), unchangedParam,
+			missingParam, onErrorParam),
+		declare("k8s.status", spec.InRun, spec.Writes, callStatus, refParam, spec.Required("status", spec.Dict),
+			unchangedParam, missingParam, onErrorParam),
+		declare("k8s.event", spec.InRun, spec.Writes, callEvent, refParam, spec.Required("reason", spec.String),
+			spec.Required("message", spec.String), spec.Optional("type", spec.String, `"Normal"`), onErrorParam),
+		declare("k8s.evict", spec.InRun, spec.Writes, callEvict, refParam, onErrorParam),
 	}
 }
 
@@ -68,7 +63,7 @@ func callPatch(c *call) (starlark.Value, error) {
 	if !c.run.Free && c.run.Instance.AsksForToken(w.Ref, patch.Body) {
 		return nil, c.notCovered("patch", w.Ref)
 	}
-	w.Patch, w.IgnoreMissing = patch, c.boolOr("ignore_missing", false)
+	w.Patch, w.IgnoreMissing = patch, c.BoolOr("ignore_missing", false)
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
@@ -77,9 +72,9 @@ func callPatch(c *call) (starlark.Value, error) {
 
 // patch reads the one patch of the four that is given.
 func (c *call) patch() (*effect.Patch, error) {
-	patch := &effect.Patch{Subresource: c.str("subresource")}
+	patch := &effect.Patch{Subresource: c.Str("subresource")}
 	for _, typ := range []effect.PatchType{effect.PatchMerge, effect.PatchJSON, effect.PatchStrategic, effect.PatchJQ} {
-		v := c.arg(string(typ))
+		v := c.Arg(string(typ))
 		if v == nil {
 			continue
 		}
@@ -88,7 +83,7 @@ func (c *call) patch() (*effect.Patch, error) {
 		}
 		patch.Type = typ
 		if typ == effect.PatchJQ {
-			patch.Program = c.str("jq")
+			patch.Program = c.Str("jq")
 			if _, err := compileJQ(patch.Program); err != nil {
 				return nil, fmt.Errorf("jq: %w", err)
 			}
@@ -108,7 +103,7 @@ func (c *call) patch() (*effect.Patch, error) {
 	case patch.Type == "":
 		return nil, errors.New("give one of merge, json, strategic and jq")
 	case patch.Subresource != "" && !subresourcePattern.MatchString(patch.Subresource):
-		return nil, fmt.Errorf("subresource: %q is none", clip(patch.Subresource))
+		return nil, fmt.Errorf("subresource: %q is none", spec.Clip(patch.Subresource))
 	case patch.Type == effect.PatchJQ && patch.Subresource != "" && patch.Subresource != "status":
 		return nil, fmt.Errorf(`subresource: a jq program changes the object or its "status", not %q`, patch.Subresource)
 	}
@@ -132,7 +127,8 @@ func checkOperations(ops []any) error {
 			needs = append(needs, "from")
 		case "remove":
 		default:
-			return fmt.Errorf("json: operation %d: op %q is none; use add, remove, replace, move, copy or test", i, clip(name))
+			return fmt.Errorf("json: operation %d: op %q is none; use add, remove, replace, move, copy or test",
+				i, spec.Clip(name))
 		}
 		for _, field := range needs {
 			pointer, ok := op[field].(string)
@@ -140,12 +136,12 @@ func checkOperations(ops []any) error {
 				return fmt.Errorf(`json: operation %d: %s is missing; write it as in "/a/b"`, i, field)
 			}
 			if pointer != "" && !strings.HasPrefix(pointer, "/") {
-				return fmt.Errorf(`json: operation %d: %s %q: write it as in "/a/b"`, i, field, clip(pointer))
+				return fmt.Errorf(`json: operation %d: %s %q: write it as in "/a/b"`, i, field, spec.Clip(pointer))
 			}
 		}
 		for field := range op {
 			if !slices.Contains([]string{"op", "path", "value", "from"}, field) {
-				return fmt.Errorf("json: operation %d: unknown field %q", i, clip(field))
+				return fmt.Errorf("json: operation %d: unknown field %q", i, spec.Clip(field))
 			}
 		}
 	}
@@ -153,7 +149,7 @@ func checkOperations(ops []any) error {
 }
 
 func callStatus(c *call) (starlark.Value, error) {
-	status, err := object.ToPlain(c.arg("status")) // no place for secrets
+	status, err := object.ToPlain(c.Arg("status")) // no place for secrets
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
@@ -168,7 +164,7 @@ func callStatus(c *call) (starlark.Value, error) {
 	if w.Ref.Namespace != "" {
 		metadata["namespace"] = w.Ref.Namespace
 	}
-	w.Force, w.IgnoreMissing = true, c.boolOr("ignore_missing", false)
+	w.Force, w.IgnoreMissing = true, c.BoolOr("ignore_missing", false)
 	w.Object = map[string]any{"apiVersion": w.Ref.APIVersion, "kind": w.Ref.Kind, "metadata": metadata, "status": status}
 	return nil, c.record(w)
 }
@@ -178,7 +174,7 @@ const maxEventMessage = 1024
 var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
 func callEvent(c *call) (starlark.Value, error) {
-	e := &effect.Event{Reason: c.str("reason"), Message: c.str("message"), Type: c.strOr("type", "Normal")}
+	e := &effect.Event{Reason: c.Str("reason"), Message: c.Str("message"), Type: c.StrOr("type", "Normal")}
 	if err := eventReason(e.Reason); err != nil {
 		return nil, err
 	}
@@ -217,14 +213,14 @@ func eventReason(reason string) error {
 	if !reasonPattern.MatchString(word) {
 		word = "CertificateRenewed"
 	}
-	return fmt.Errorf("reason: %q is none; write one word, as in %q", clip(reason), word)
+	return fmt.Errorf("reason: %q is none; write one word, as in %q", spec.Clip(reason), word)
 }
 
 func eventType(kind string) error {
 	if kind == "Normal" || kind == "Warning" {
 		return nil
 	}
-	return fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, clip(kind))
+	return fmt.Errorf(`type: %q is none; use "Normal" or "Warning"`, spec.Clip(kind))
 }
 
 func callEvict(c *call) (starlark.Value, error) {

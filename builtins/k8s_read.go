@@ -9,35 +9,33 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Live reads. They show the cluster before the run's own writes.
 
-func k8sReadSpecs() []Spec {
-	apiVersion := required("api_version", TypeString)
-	kind := required("kind", TypeString)
-	unread := keyword("default", TypeAny, "None")
-	return []Spec{
-		{Name: "k8s.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callGet, Params: []Param{
-			apiVersion, kind, required("name", TypeString), optional("namespace", TypeString, "None"),
-			unread,
-		}},
-		{Name: "k8s.list", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callList, Params: []Param{
-			apiVersion, kind, optional("namespaces", TypeStrings, "None"),
-			optional("labels", TypeSelector, "None"), optional("fields", TypeSelector, "None"), unread,
-		}},
+func k8sReadSpecs() []spec.Spec {
+	apiVersion := spec.Required("api_version", spec.String)
+	kind := spec.Required("kind", spec.String)
+	unread := spec.Keyword("default", spec.Any, "None")
+	return []spec.Spec{
+		declare("k8s.get", spec.InRun|spec.InReview, spec.Reads, callGet, apiVersion, kind,
+			spec.Required("name", spec.String), spec.Optional("namespace", spec.String, "None"), unread),
+		declare("k8s.list", spec.InRun|spec.InReview, spec.Reads, callList, apiVersion, kind,
+			spec.Optional("namespaces", spec.Strings, "None"), spec.Optional("labels", spec.Selector, "None"),
+			spec.Optional("fields", spec.Selector, "None"), unread),
 	}
 }
 
 func callGet(c *call) (starlark.Value, error) {
 	m, _, err := c.readObject(effect.Ref{
-		APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace"),
+		APIVersion: c.Str("api_version"), Kind: c.Str("kind"), Name: c.Str("name"), Namespace: c.Str("namespace"),
 	})
 	switch {
-	case c.arg("default") != nil && Unanswered(err):
-		return c.arg("default"), nil
+	case c.Arg("default") != nil && Unanswered(err):
+		return c.Arg("default"), nil
 	case err != nil || m == nil:
 		return starlark.None, err
 	}
@@ -86,7 +84,7 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 		return nil, ref, c.notCovered("get", ref)
 	}
 	if !guard.Passes(c.run.Seal, ref, m) {
-		return nil, ref, finalf("%s", guard.Refused)
+		return nil, ref, spec.Finalf("%s", guard.Refused)
 	}
 	return m, ref, nil
 }
@@ -94,8 +92,8 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 func callList(c *call) (starlark.Value, error) {
 	found, err := c.list()
 	switch {
-	case c.arg("default") != nil && Unanswered(err):
-		return c.arg("default"), nil
+	case c.Arg("default") != nil && Unanswered(err):
+		return c.Arg("default"), nil
 	case err != nil:
 		return nil, err
 	}
@@ -103,7 +101,7 @@ func callList(c *call) (starlark.Value, error) {
 }
 
 func (c *call) list() ([]starlark.Value, error) {
-	kind := effect.Ref{APIVersion: c.str("api_version"), Kind: c.str("kind")}
+	kind := effect.Ref{APIVersion: c.Str("api_version"), Kind: c.Str("kind")}
 	if err := checkKind(kind.APIVersion, kind.Kind); err != nil {
 		return nil, err
 	}
@@ -116,7 +114,7 @@ func (c *call) list() ([]starlark.Value, error) {
 		}
 		return nil, err
 	}
-	namespaces := c.strings("namespaces")
+	namespaces := c.Strings("namespaces")
 	if err := checkNamespaces(namespaces); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -15,32 +16,26 @@ import (
 // Writes of whole objects. Writes are recorded, and made after the run has
 // succeeded, in the order of the calls.
 
-func k8sWriteSpecs() []Spec {
-	return append([]Spec{
-		{Name: "k8s.apply", Phases: PhaseRun, Effect: EffectWrite, call: callApply, Params: []Param{
-			required("obj", TypeDict), keyword("owner", TypeDict, "None"), keyword("force", TypeBool, "True"),
-			unchangedParam, onErrorParam,
-		}},
-		{Name: "k8s.create", Phases: PhaseRun, Effect: EffectWrite, call: callCreate, Params: []Param{
-			required("obj", TypeDict), keyword("generate_name", TypeString, "None"),
-			keyword("if_absent", TypeBool, "False"), onErrorParam,
-		}},
-		{Name: "k8s.delete", Phases: PhaseRun, Effect: EffectWrite, call: callDelete, Params: []Param{
-			refParam, keyword("propagation", TypeString, `"background"`),
-			keyword("wait", TypeDuration, "None"), unchangedParam, onErrorParam,
-		}},
-		{Name: "k8s.apply_set", Phases: PhaseRun, Effect: EffectWrite, call: callApplySet, Params: []Param{
-			required("name", TypeString), required("objs", TypeList), keyword("owner", TypeDict, "None"),
-			keyword("allow_empty", TypeBool, "True"), keyword("keep", TypeBool, "False"), onErrorParam,
-		}},
+func k8sWriteSpecs() []spec.Spec {
+	return append([]spec.Spec{
+		declare("k8s.apply", spec.InRun, spec.Writes, callApply, spec.Required("obj", spec.Dict),
+			spec.Keyword("owner", spec.Dict, "None"), spec.Keyword("force", spec.Bool, "True"), unchangedParam, onErrorParam),
+		declare("k8s.create", spec.InRun, spec.Writes, callCreate, spec.Required("obj", spec.Dict),
+			spec.Keyword("generate_name", spec.String, "None"), spec.Keyword("if_absent", spec.Bool, "False"), onErrorParam),
+		declare("k8s.delete", spec.InRun, spec.Writes, callDelete, refParam,
+			spec.Keyword("propagation", spec.String, `"background"`), spec.Keyword("wait", spec.Duration, "None"),
+			unchangedParam, onErrorParam),
+		declare("k8s.apply_set", spec.InRun, spec.Writes, callApplySet, spec.Required("name", spec.String),
+			spec.Required("objs", spec.List), spec.Keyword("owner", spec.Dict, "None"),
+			spec.Keyword("allow_empty", spec.Bool, "True"), spec.Keyword("keep", spec.Bool, "False"), onErrorParam),
 	}, k8sChangeSpecs()...)
 }
 
 // onErrorParam is for all writes.
-var onErrorParam = keyword("on_error", TypeString, `"stop"`)
+var onErrorParam = spec.Keyword("on_error", spec.String, `"stop"`)
 
 func callApply(c *call) (starlark.Value, error) {
-	w, namespaced, err := c.given(c.arg("obj"), "obj")
+	w, namespaced, err := c.given(c.Arg("obj"), "obj")
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +48,7 @@ func callApply(c *call) (starlark.Value, error) {
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
-	w.Kind, w.Force = effect.WriteApply, c.boolOr("force", true)
+	w.Kind, w.Force = effect.WriteApply, c.BoolOr("force", true)
 	return nil, c.record(w)
 }
 
@@ -62,7 +57,7 @@ func callCreate(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate_name: %w", err)
 	}
-	w, namespaced, err := c.named(c.arg("obj"), "obj", name)
+	w, namespaced, err := c.named(c.Arg("obj"), "obj", name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +67,7 @@ func callCreate(c *call) (starlark.Value, error) {
 	metadata := w.Object["metadata"].(map[string]any)
 	delete(metadata, "resourceVersion") // the API server takes none of these in a create
 	delete(metadata, "uid")
-	w.Kind, w.IfAbsent = effect.WriteCreate, c.boolOr("if_absent", false)
+	w.Kind, w.IfAbsent = effect.WriteCreate, c.BoolOr("if_absent", false)
 	return starlark.String(w.Ref.Name), c.record(w)
 }
 
@@ -86,10 +81,10 @@ const (
 // generated makes a name up, "" where none is wanted. The API server could do so, too, but
 // then the run would not know whom it writes.
 func (c *call) generated() (string, error) {
-	if c.arg("generate_name") == nil {
+	if c.Arg("generate_name") == nil {
 		return "", nil
 	}
-	name := c.str("generate_name")
+	name := c.Str("generate_name")
 	if name == "" || len(name) > 63-generatedLength {
 		return "", fmt.Errorf("must have 1 to %d characters", 63-generatedLength)
 	}
@@ -120,7 +115,7 @@ func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, err
 	}
 	obj, ok := plain.(map[string]any)
 	if !ok {
-		return w, false, fmt.Errorf("%s: got %s, want %s", at, v.Type(), TypeDict)
+		return w, false, fmt.Errorf("%s: got %s, want %s", at, v.Type(), spec.Dict)
 	}
 	if name != "" {
 		metadata, ok := obj["metadata"].(map[string]any)
@@ -165,11 +160,11 @@ func (c *call) named(v starlark.Value, at, name string) (effect.Write, bool, err
 const maxWait = 5 * time.Minute
 
 func callDelete(c *call) (starlark.Value, error) {
-	propagation := c.strOr("propagation", "background")
+	propagation := c.StrOr("propagation", "background")
 	switch propagation {
 	case "background", "foreground", "orphan":
 	default:
-		return nil, fmt.Errorf(`propagation: %q is none; use "background", "foreground" or "orphan"`, clip(propagation))
+		return nil, fmt.Errorf(`propagation: %q is none; use "background", "foreground" or "orphan"`, spec.Clip(propagation))
 	}
 	w, err := c.writeTo(effect.WriteDelete, "delete", "delete")
 	if err != nil {
@@ -178,8 +173,8 @@ func callDelete(c *call) (starlark.Value, error) {
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
-	if c.arg("wait") != nil {
-		if w.Wait = c.durationOr("wait", 0); w.Wait == 0 || w.Wait > maxWait {
+	if c.Arg("wait") != nil {
+		if w.Wait = c.DurationOr("wait", 0); w.Wait == 0 || w.Wait > maxWait {
 			return nil, fmt.Errorf("wait: %s is not between 0 and %s", w.Wait, maxWait)
 		}
 	}
@@ -191,14 +186,14 @@ func callDelete(c *call) (starlark.Value, error) {
 const maxSet = 5000
 
 func callApplySet(c *call) (starlark.Value, error) {
-	set := &effect.Set{Name: c.str("name"), Keep: c.boolOr("keep", false)}
-	list := c.arg("objs").(starlark.Indexable)
+	set := &effect.Set{Name: c.Str("name"), Keep: c.BoolOr("keep", false)}
+	list := c.Arg("objs").(starlark.Indexable)
 	switch {
 	case set.Name == "" || len(set.Name) > 253:
 		return nil, errors.New("name: must have 1 to 253 characters")
 	case list.Len() > maxSet:
 		return nil, fmt.Errorf("objs: %d are more than the %d that one set may hold; split it", list.Len(), maxSet)
-	case list.Len() == 0 && !c.boolOr("allow_empty", true):
+	case list.Len() == 0 && !c.BoolOr("allow_empty", true):
 		return nil, errors.New("objs: the list is empty; with allow_empty = True that deletes all that the set has made")
 	}
 	if c.run.Key != "" {
@@ -207,7 +202,7 @@ func callApplySet(c *call) (starlark.Value, error) {
 	}
 	for _, w := range c.run.Effects.Writes {
 		if w.Kind == effect.WriteSet && w.Set.Name == set.Name {
-			return nil, fmt.Errorf("name: this run has applied set %q already (%s); list all its objects in one call", clip(set.Name), w.Pos)
+			return nil, fmt.Errorf("name: this run has applied set %q already (%s); list all its objects in one call", spec.Clip(set.Name), w.Pos)
 		}
 	}
 	var owner *effect.Owner
@@ -240,14 +235,14 @@ func callApplySet(c *call) (starlark.Value, error) {
 
 // record keeps one write until the run has succeeded.
 func (c *call) record(w effect.Write) error {
-	switch then := c.strOr("on_error", "stop"); then {
+	switch then := c.StrOr("on_error", "stop"); then {
 	case "stop":
 	case "continue":
 		w.Continue = true
 	default:
-		return fmt.Errorf(`on_error: %q is none; use "stop" or "continue"`, clip(then))
+		return fmt.Errorf(`on_error: %q is none; use "stop" or "continue"`, spec.Clip(then))
 	}
-	w.Pos = c.pos()
+	w.Pos = c.Pos()
 	size := len(w.Ref.Name) + len(w.Ref.Namespace)
 	if w.Object != nil {
 		size += object.PlainSize(w.Object)

@@ -13,6 +13,8 @@ import (
 
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // A public key in any form but PEM is no shared secret: everybody could sign with it.
@@ -45,9 +47,9 @@ func TestKeysThatAreNoPEMAreRefused(t *testing.T) {
 // parse_time reads what str makes of a time.
 func TestTimesAsTexts(t *testing.T) {
 	specs := timeSpecs()
-	spec := &specs[slices.IndexFunc(specs, func(s Spec) bool { return s.Name == "time.parse_time" })]
+	row := &specs[slices.IndexFunc(specs, func(s spec.Spec) bool { return s.Name == "time.parse_time" })]
 	parse := func(text string) (starlark.Value, error) {
-		return callParseTime(&call{spec: spec, args: []starlark.Value{starlark.String(text), nil, nil}})
+		return callParseTime(&call{Call: &spec.Call{Spec: row, Args: []starlark.Value{starlark.String(text), nil, nil}}})
 	}
 	for _, text := range []string{"2026-01-01 00:00:02 +0000 UTC", "2026-01-01 00:00:02.25 +0100 CET", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02+02:00",
 		"2026-01-01 00:00:02.123456789 -0930 -0930", "2026-01-01 00:00:02 -0300 -03", "2026-01-01 00:00:02 +0545 +0545"} {

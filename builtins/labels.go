@@ -8,12 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // labels reads a dict of labels.
 func (c *call) labels(param string) (map[string]string, error) {
-	v := c.arg(param)
+	v := c.Arg(param)
 	if v == nil {
 		return nil, nil
 	}
@@ -28,7 +29,7 @@ func (c *call) labels(param string) (map[string]string, error) {
 		domain, _, _ := strings.Cut(key, "/")
 		switch {
 		case len(validation.IsQualifiedName(key)) > 0:
-			return nil, fmt.Errorf("%s: %q is no key of a label", param, clip(key))
+			return nil, fmt.Errorf("%s: %q is no key of a label", param, spec.Clip(key))
 		case !isText || len(validation.IsValidLabelValue(text)) > 0:
 			return nil, fmt.Errorf("%s: %s: a label is a text of up to 63 letters, digits, -, . and _", param, key)
 		case domain == "starling.dev", key == "app.kubernetes.io/managed-by":

@@ -5,13 +5,14 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // ArgumentProblem says why a call fails that gives a parameter this value, whatever else it gives; "" when it may be
 // right. Of the elements of dicts nothing is asked.
-func (s *Spec) ArgumentProblem(param string, v starlark.Value) string {
-	i := paramIndex(s.Params, param)
+func ArgumentProblem(s *spec.Spec, param string, v starlark.Value) string {
+	i := spec.ParamIndex(s.Params, param)
 	if i < 0 {
 		return ""
 	}
@@ -19,9 +20,9 @@ func (s *Spec) ArgumentProblem(param string, v starlark.Value) string {
 	if v == starlark.None && p.Default == "None" {
 		return ""
 	}
-	err := p.Type.check(v)
+	err := p.Type.Check(v)
 	if text, is := v.(starlark.String); err == nil && is {
-		if err = s.textProblem(param, string(text)); err != nil {
+		if err = textProblem(s, param, string(text)); err != nil {
 			return fmt.Sprintf("%s: %s", s.Name, err)
 		}
 	}
@@ -32,7 +33,7 @@ func (s *Spec) ArgumentProblem(param string, v starlark.Value) string {
 }
 
 // textProblem is what a builtin itself says of a text.
-func (s *Spec) textProblem(param, text string) error {
+func textProblem(s *spec.Spec, param, text string) error {
 	switch s.Name + " " + param {
 	case "k8s.event reason":
 		return eventReason(text)

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -62,7 +63,7 @@ func (c *call) logMost() int {
 // logLimit ends a run that logs too much. It may log no more.
 func (c *call) logLimit() error {
 	c.ctx.logged = c.logMost()
-	return &LimitError{Limit: "log", Detail: fmt.Sprintf("more than %d bytes in one run", c.logMost())}
+	return &spec.LimitError{Limit: "log", Detail: fmt.Sprintf("more than %d bytes in one run", c.logMost())}
 }
 
 // logText puts together the text of values, if the run may log that much. A value that is larger
@@ -106,7 +107,7 @@ func (c *call) plainFields() ([]Field, error) {
 	}
 	left := c.logLeft()
 	var out []Field
-	for _, kv := range c.kwargs {
+	for _, kv := range c.Kwargs {
 		key, _ := starlark.AsString(kv[0])
 		if text, ok := starlark.AsString(kv[1]); ok && len(text) > left {
 			return nil, c.logLimit()

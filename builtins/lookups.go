@@ -10,6 +10,7 @@ import (
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -136,7 +137,7 @@ func timeOf(v starlark.Value) (time.Time, error) {
 		if at, err := time.Parse(time.RFC3339, string(v)); err == nil {
 			return at, nil
 		}
-		return time.Time{}, fmt.Errorf(`%q is no time; write "2026-01-31T12:00:00Z"`, clip(string(v)))
+		return time.Time{}, fmt.Errorf(`%q is no time; write "2026-01-31T12:00:00Z"`, spec.Clip(string(v)))
 	}
 	return time.Time{}, fmt.Errorf(`got %s, want a time, or text as "2026-01-31T12:00:00Z"`, v.Type())
 }
@@ -215,7 +216,7 @@ func (r readValue) get(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 	rows, err := r.at(effect.AtObject(key))
 	w, scoped := r.b.Watch, r.l.o.Namespaced
 	if err == nil && len(rows) == 0 && !strings.Contains(key, "/") && scoped != nil && scoped(w.APIVersion, w.Kind) {
-		err = fmt.Errorf("the key of a %s is \"namespace/name\", got %q", w.Kind, clip(key))
+		err = fmt.Errorf("the key of a %s is \"namespace/name\", got %q", w.Kind, spec.Clip(key))
 	}
 	if err != nil || len(rows) == 0 {
 		return starlark.None, err
@@ -239,7 +240,7 @@ func (r readValue) by(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 		} else if len(names) > 0 {
 			hint = "it has " + strings.Join(names, ", ")
 		}
-		return nil, fmt.Errorf("there is no index %q (%s)", clip(index), hint)
+		return nil, fmt.Errorf("there is no index %q (%s)", spec.Clip(index), hint)
 	}
 	return r.list(effect.AtIndex(index, value))
 }

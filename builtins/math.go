@@ -3,13 +3,15 @@ package builtins
 import (
 	libmath "go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Mathematics, with go.starlark.net's math library.
 
-func mathSpecs() []Spec {
-	x, y := required("x", TypeNumber), required("y", TypeNumber)
-	var specs []Spec
+func mathSpecs() []spec.Spec {
+	x, y := spec.Required("x", spec.Number), spec.Required("y", spec.Number)
+	var specs []spec.Spec
 	for _, name := range []string{
 		"ceil", "floor", "round", "fabs", "sqrt", "exp", "gamma", "degrees", "radians", "sin", "cos", "tan",
 		"asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
@@ -21,21 +23,20 @@ func mathSpecs() []Spec {
 	}
 	return append(specs,
 		mathSpec("atan2", y, x),
-		mathSpec("log", x, optional("base", TypeNumber, "e")),
-		Spec{Name: "math.e", Phases: PhaseAny, value: libmath.Module.Members["e"]},
-		Spec{Name: "math.pi", Phases: PhaseAny, value: libmath.Module.Members["pi"]},
+		mathSpec("log", x, spec.Optional("base", spec.Number, "e")),
+		spec.Spec{Name: "math.e", Phases: spec.Anywhere, Value: libmath.Module.Members["e"]},
+		spec.Spec{Name: "math.pi", Phases: spec.Anywhere, Value: libmath.Module.Members["pi"]},
 	)
 }
 
-func mathSpec(name string, params ...Param) Spec {
-	return Spec{Name: "math." + name, Phases: PhaseAny, Params: params,
-		call: func(c *call) (starlark.Value, error) {
-			var args []starlark.Value
-			for _, v := range c.args {
-				if v != nil {
-					args = append(args, v)
-				}
+func mathSpec(name string, params ...spec.Param) spec.Spec {
+	return declare("math."+name, spec.Anywhere, spec.NoEffect, func(c *call) (starlark.Value, error) {
+		var args []starlark.Value
+		for _, v := range c.Args {
+			if v != nil {
+				args = append(args, v)
 			}
-			return c.library(libmath.Module.Members[name], args...)
-		}}
+		}
+		return c.library(libmath.Module.Members[name], args...)
+	}, params...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -20,20 +21,19 @@ var (
 	labelPattern  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-func metricsSpecs() []Spec {
-	name := required("name", TypeString)
-	labels := optional("labels", TypeDict, "{}")
-	group := optional("group", TypeString, "None")
-	spec := func(kind effect.MetricKind, more ...Param) Spec {
-		return Spec{Name: "metrics." + string(kind), Phases: PhaseRun | PhaseReview, Effect: EffectWrite, call: callMetric(kind),
-			Params: append([]Param{name, required("value", TypeNumber), labels, group}, more...)}
+func metricsSpecs() []spec.Spec {
+	name := spec.Required("name", spec.String)
+	labels := spec.Optional("labels", spec.Dict, "{}")
+	group := spec.Optional("group", spec.String, "None")
+	row := func(kind effect.MetricKind, more ...spec.Param) spec.Spec {
+		return declare("metrics."+string(kind), spec.InRun|spec.InReview, spec.Writes, callMetric(kind),
+			append([]spec.Param{name, spec.Required("value", spec.Number), labels, group}, more...)...)
 	}
-	return []Spec{
-		spec(effect.MetricSet),
-		spec(effect.MetricAdd),
-		spec(effect.MetricObserve, keyword("buckets", TypeList, "None")),
-		{Name: "metrics.expire", Phases: PhaseRun | PhaseReview, Effect: EffectWrite, call: callExpire,
-			Params: []Param{required("group", TypeString)}},
+	return []spec.Spec{
+		row(effect.MetricSet),
+		row(effect.MetricAdd),
+		row(effect.MetricObserve, spec.Keyword("buckets", spec.List, "None")),
+		declare("metrics.expire", spec.InRun|spec.InReview, spec.Writes, callExpire, spec.Required("group", spec.String)),
 	}
 }
 
@@ -42,11 +42,11 @@ const maxBuckets = 50
 
 func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		m := effect.Metric{Kind: kind, Name: c.str("name")}
+		m := effect.Metric{Kind: kind, Name: c.Str("name")}
 		if err := metricName(m.Name); err != nil {
 			return nil, fmt.Errorf("name: %w", err)
 		}
-		m.Value, _ = starlark.AsFloat(c.arg("value"))
+		m.Value, _ = starlark.AsFloat(c.Arg("value"))
 		switch {
 		case math.IsNaN(m.Value) || math.IsInf(m.Value, 0):
 			return nil, errors.New("value: must be a finite number")
@@ -54,7 +54,7 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 			return nil, errors.New("value: a counter only grows; use metrics.set for what can fall")
 		}
 		size := len(m.Name)
-		if v, ok := c.arg("labels").(starlark.IterableMapping); ok {
+		if v, ok := c.Arg("labels").(starlark.IterableMapping); ok {
 			m.Labels = map[string]string{}
 			for k, e := range starlark.Entries(v) {
 				label, err := metricLabel(k)
@@ -72,11 +72,11 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 				size += len(label) + len(value)
 			}
 		}
-		if c.arg("group") != nil {
-			if err := metricGroup(c.str("group")); err != nil {
+		if c.Arg("group") != nil {
+			if err := metricGroup(c.Str("group")); err != nil {
 				return nil, err
 			}
-			m.Group = c.str("group")
+			m.Group = c.Str("group")
 		}
 		if kind == effect.MetricObserve {
 			var err error
@@ -89,7 +89,7 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 }
 
 func callExpire(c *call) (starlark.Value, error) {
-	group := c.str("group")
+	group := c.Str("group")
 	if err := metricGroup(group); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func callExpire(c *call) (starlark.Value, error) {
 
 func callTestMetric(c *call, t *Test) (starlark.Value, error) {
 	labels := map[string]string{}
-	if given, ok := c.arg("labels").(starlark.IterableMapping); ok {
+	if given, ok := c.Arg("labels").(starlark.IterableMapping); ok {
 		for k, v := range starlark.Entries(given) {
 			label, err := metricLabel(k)
 			if err != nil {
@@ -107,14 +107,14 @@ func callTestMetric(c *call, t *Test) (starlark.Value, error) {
 			labels[label] = textOf(v)
 		}
 	}
-	for _, kv := range c.kwargs {
+	for _, kv := range c.Kwargs {
 		name, _ := starlark.AsString(kv[0])
 		if _, twice := labels[name]; twice {
 			return nil, fmt.Errorf("labels: %s is given twice", name)
 		}
 		labels[name] = textOf(kv[1])
 	}
-	v, ok := t.World.Metric(c.str("name"), labels)
+	v, ok := t.World.Metric(c.Str("name"), labels)
 	if !ok {
 		return starlark.None, nil
 	}
@@ -131,10 +131,10 @@ func (c *call) change(m effect.Metric, size int) error {
 
 // buckets reads buckets=, nil when it is not given.
 func (c *call) buckets() ([]float64, error) {
-	if c.arg("buckets") == nil {
+	if c.Arg("buckets") == nil {
 		return nil, nil
 	}
-	list := c.arg("buckets").(starlark.Indexable)
+	list := c.Arg("buckets").(starlark.Indexable)
 	if n := list.Len(); n == 0 || n > maxBuckets {
 		return nil, fmt.Errorf("got %d, want 1 to %d", n, maxBuckets)
 	}
@@ -156,7 +156,7 @@ func (c *call) buckets() ([]float64, error) {
 
 func metricGroup(group string) error {
 	if group == "" || len(group) > 100 {
-		return fmt.Errorf("group: %q is no name: 1 to 100 characters", clip(group))
+		return fmt.Errorf("group: %q is no name: 1 to 100 characters", spec.Clip(group))
 	}
 	return nil
 }
@@ -171,13 +171,13 @@ func metricName(name string) error {
 	if !metricPattern.MatchString(name) {
 		plain := notOfMetrics.ReplaceAllString(name, "_")
 		if !metricPattern.MatchString(plain) {
-			return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", clip(name))
+			return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one", spec.Clip(name))
 		}
-		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one; write %q", clip(name), clip(plain))
+		return fmt.Errorf("%q is no metric name: only letters, digits, _ and : may be in one; write %q", spec.Clip(name), spec.Clip(plain))
 	}
 	for prefix, whose := range ownMetrics() {
 		if strings.HasPrefix(name, prefix) {
-			return fmt.Errorf("%q: names that begin with %s are %s", clip(name), prefix, whose)
+			return fmt.Errorf("%q: names that begin with %s are %s", spec.Clip(name), prefix, whose)
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func metricLabel(k starlark.Value) (string, error) {
 		return "", fmt.Errorf("key: got %s, want string", k.Type())
 	}
 	if !labelPattern.MatchString(label) || strings.HasPrefix(label, "__") {
-		return "", fmt.Errorf("%q is no label name: letters, digits and _", clip(label))
+		return "", fmt.Errorf("%q is no label name: letters, digits and _", spec.Clip(label))
 	}
 	if label == "module" || label == "hook" {
 		return "", fmt.Errorf("%s is added by Starling; leave it out", label)

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Names in other spellings.
@@ -16,27 +18,26 @@ import (
 // maxNamed bounds the text of a name.
 const maxNamed = 64 << 10
 
-func namesSpecs() []Spec {
-	s := required("s", TypeString)
-	spec := func(name string, join func([]string) string) Spec {
-		return Spec{Name: "names." + name, Phases: PhaseAny, Params: []Param{s},
-			call: func(c *call) (starlark.Value, error) {
-				words, err := c.words()
-				return starlark.String(join(words)), err
-			}}
+func namesSpecs() []spec.Spec {
+	s := spec.Required("s", spec.String)
+	row := func(name string, join func([]string) string) spec.Spec {
+		return declare("names."+name, spec.Anywhere, spec.NoEffect, func(c *call) (starlark.Value, error) {
+			words, err := c.words()
+			return starlark.String(join(words)), err
+		}, s)
 	}
-	return []Spec{
-		spec("camel", camel),
-		spec("kebab", func(w []string) string { return strings.Join(w, "-") }),
-		spec("snake", func(w []string) string { return strings.Join(w, "_") }),
-		{Name: "names.dns_label", Phases: PhaseAny, call: callDNSLabel,
-			Params: []Param{required("s", TypeString), optional("max", TypeInt, "63")}},
+	return []spec.Spec{
+		row("camel", camel),
+		row("kebab", func(w []string) string { return strings.Join(w, "-") }),
+		row("snake", func(w []string) string { return strings.Join(w, "_") }),
+		declare("names.dns_label", spec.Anywhere, spec.NoEffect, callDNSLabel, spec.Required("s", spec.String),
+			spec.Optional("max", spec.Int, "63")),
 	}
 }
 
 // words returns the lower-case words of s=.
 func (c *call) words() ([]string, error) {
-	text := c.str("s")
+	text := c.Str("s")
 	if len(text) > maxNamed {
 		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
 	}
@@ -91,11 +92,11 @@ func camel(words []string) string {
 const hashed = 8
 
 func callDNSLabel(c *call) (starlark.Value, error) {
-	most := c.intOr("max", 63)
+	most := c.IntOr("max", 63)
 	if most < hashed+2 || most > 253 {
 		return nil, fmt.Errorf("max: %d is not between %d and 253", most, hashed+2)
 	}
-	text := c.str("s")
+	text := c.Str("s")
 	if len(text) > maxNamed {
 		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
 	}

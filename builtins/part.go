@@ -11,6 +11,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -24,12 +25,12 @@ const maxPart = 1 << 20
 var partUpdates = []string{string(reconcile.UpdateApply), string(reconcile.UpdateRecreate), string(reconcile.UpdateNever)}
 
 func callPart(c *call) (starlark.Value, error) {
-	w, _, err := c.given(c.arg("obj"), "obj")
+	w, _, err := c.given(c.Arg("obj"), "obj")
 	if err != nil {
 		return nil, err
 	}
-	p := Part{Object: w.Object, Pos: c.pos()}
-	p.ID.Ref, p.After, p.Retain = w.Ref, c.strings("after"), c.boolOr("retain", false)
+	p := Part{Object: w.Object, Pos: c.Pos()}
+	p.ID.Ref, p.After, p.Retain = w.Ref, c.Strings("after"), c.BoolOr("retain", false)
 	if _, told := p.Object["status"]; told {
 		return nil, fmt.Errorf("obj: the status of %s is written by its controller; leave it out", p.ID)
 	}
@@ -39,12 +40,12 @@ func callPart(c *call) (starlark.Value, error) {
 	if p.Name, err = c.partName(p.ID); err != nil {
 		return nil, err
 	}
-	update := c.strOr("update", partUpdates[0])
+	update := c.StrOr("update", partUpdates[0])
 	if !slices.Contains(partUpdates, update) {
-		return nil, fmt.Errorf("update: got %q, want \"apply\", \"recreate\" or \"never\"", clip(update))
+		return nil, fmt.Errorf("update: got %q, want \"apply\", \"recreate\" or \"never\"", spec.Clip(update))
 	}
 	p.Update = reconcile.Update(update)
-	if owner, given := c.arg("owner").(starlark.Bool); given {
+	if owner, given := c.Arg("owner").(starlark.Bool); given {
 		p.Owner = (*bool)(&owner)
 	}
 	if err := c.partReady(&p); err != nil {
@@ -98,21 +99,21 @@ func (p *Part) digest() (string, error) {
 
 // partName is name=, or what the child is called.
 func (c *call) partName(id reconcile.ID) (string, error) {
-	if c.arg("name") == nil {
+	if c.Arg("name") == nil {
 		return id.String(), nil
 	}
-	name := c.str("name")
+	name := c.Str("name")
 	if name == "" || len(name) > maxPartName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", fmt.Errorf("name: %q is no name: 1 to %d characters, on one line", clip(name), maxPartName)
+		return "", fmt.Errorf("name: %q is no name: 1 to %d characters, on one line", spec.Clip(name), maxPartName)
 	}
 	return name, nil
 }
 
 func (c *call) partReady(p *Part) error {
-	switch v := c.argOr("ready", starlark.String(ReadyAuto)).(type) {
+	switch v := c.ArgOr("ready", starlark.String(ReadyAuto)).(type) {
 	case starlark.String:
 		if p.Ready = string(v); p.Ready != ReadyAuto && p.Ready != ReadyExists {
-			return fmt.Errorf("got %q, want \"auto\", \"exists\" or a function", clip(p.Ready))
+			return fmt.Errorf("got %q, want \"auto\", \"exists\" or a function", spec.Clip(p.Ready))
 		}
 		return nil
 	case starlark.Callable:

@@ -9,13 +9,14 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // callValuesPatch turns JSON patch operations into sets and removes.
 func callValuesPatch(c *call) (starlark.Value, error) {
-	list := c.arg("ops").(starlark.Indexable)
+	list := c.Arg("ops").(starlark.Indexable)
 	for i := range list.Len() {
 		if err := c.patchOne(list.Index(i)); err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i, err)
@@ -35,7 +36,7 @@ func (c *call) patchOne(v starlark.Value) error {
 	}
 	for k := range fields {
 		if k != "op" && k != "path" && k != "value" {
-			return fmt.Errorf("unknown field %q", clip(k))
+			return fmt.Errorf("unknown field %q", spec.Clip(k))
 		}
 	}
 	op, _ := fields["op"].(string)
@@ -44,7 +45,7 @@ func (c *call) patchOne(v starlark.Value) error {
 	case "move", "copy", "test":
 		return fmt.Errorf("op %q is not supported; use add, replace or remove", op)
 	default:
-		return fmt.Errorf("op %q is none; use add, replace or remove", clip(op))
+		return fmt.Errorf("op %q is none; use add, replace or remove", spec.Clip(op))
 	}
 	pointer, ok := fields["path"].(string)
 	if !ok {
@@ -64,9 +65,9 @@ func (c *call) patchOne(v starlark.Value) error {
 	}
 	changed, err := patchedOp(shape, op, keys, value)
 	if err != nil {
-		return fmt.Errorf("path %q: %w", clip(pointer), err)
+		return fmt.Errorf("path %q: %w", spec.Clip(pointer), err)
 	}
-	changed.Pos = c.pos()
+	changed.Pos = c.Pos()
 	return c.run.change(changed, shape)
 }
 
@@ -103,7 +104,7 @@ func addBelowNothing(shape map[string]any, keys []string, value any) (effect.Val
 		case keys[i] == "-" && i == last:
 			return effect.ValueOp{Op: effect.OpSet, Path: keys[:last], Value: []any{value}}, nil
 		case keys[i] == "-", err == nil:
-			return effect.ValueOp{}, fmt.Errorf("nothing is above %q, so it may mean a list or a dict; add [] or {} there first", clip(keys[i]))
+			return effect.ValueOp{}, fmt.Errorf("nothing is above %q, so it may mean a list or a dict; add [] or {} there first", spec.Clip(keys[i]))
 		}
 	}
 	return effect.ValueOp{Op: effect.OpSet, Path: keys, Value: value}, nil
@@ -140,7 +141,7 @@ func patchList(list []any, op string, keys []string, value any) (any, error) {
 	}
 	i, err := strconv.Atoi(keys[0])
 	if err != nil || i < 0 || i > len(list) || i == len(list) && !adds {
-		return nil, fmt.Errorf("%q is no index of a list of %d", clip(keys[0]), len(list))
+		return nil, fmt.Errorf("%q is no index of a list of %d", spec.Clip(keys[0]), len(list))
 	}
 	switch {
 	case adds:
@@ -158,7 +159,7 @@ func patchList(list []any, op string, keys []string, value any) (any, error) {
 // pointerKeys reads a JSON pointer (RFC 6901).
 func pointerKeys(pointer string) ([]string, error) {
 	if !strings.HasPrefix(pointer, "/") || pointer == "/" {
-		return nil, fmt.Errorf(`path %q: write it as in "/a/b"`, clip(pointer))
+		return nil, fmt.Errorf(`path %q: write it as in "/a/b"`, spec.Clip(pointer))
 	}
 	keys := strings.Split(pointer[1:], "/")
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")

@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -53,33 +54,33 @@ const (
 	defaultContainer = "kubectl.kubernetes.io/default-container"
 )
 
-func podSpecs() []Spec {
-	params := func(more ...Param) []Param {
-		return append(append([]Param{required("pod", TypePod)}, more...),
-			keyword("container", TypeString, "None"),
-			keyword("namespace", TypeString, "None"),
-			keyword("timeout", TypeDuration, `"10s"`),
-			keyword("max_bytes", TypeInt, "1048576"))
+func podSpecs() []spec.Spec {
+	params := func(more ...spec.Param) []spec.Param {
+		return append(append([]spec.Param{spec.Required("pod", spec.Pod)}, more...),
+			spec.Keyword("container", spec.String, "None"),
+			spec.Keyword("namespace", spec.String, "None"),
+			spec.Keyword("timeout", spec.Duration, `"10s"`),
+			spec.Keyword("max_bytes", spec.Int, "1048576"))
 	}
-	return []Spec{
-		{Name: "k8s.exec", Phases: PhaseRun, Effect: EffectRead, call: callExec,
-			Params: append(params(required("argv", TypeStrings)), keyword("stdin", TypeSecretText, "None"))},
-		{Name: "k8s.logs", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callLogs,
-			Params: append(params(), keyword("tail", TypeInt, "None"), keyword("since", TypeDuration, "None"),
-				keyword("previous", TypeBool, "False"), keyword("default", TypeAny, "None"))},
+	return []spec.Spec{
+		declare("k8s.exec", spec.InRun, spec.Reads, callExec,
+			append(params(spec.Required("argv", spec.Strings)), spec.Keyword("stdin", spec.SecretText, "None"))...),
+		declare("k8s.logs", spec.InRun|spec.InReview, spec.Reads, callLogs,
+			append(params(), spec.Keyword("tail", spec.Int, "None"), spec.Keyword("since", spec.Duration, "None"),
+				spec.Keyword("previous", spec.Bool, "False"), spec.Keyword("default", spec.Any, "None"))...),
 	}
 }
 
 func callExec(c *call) (starlark.Value, error) {
-	e := effect.Exec{Argv: c.strings("argv")}
+	e := effect.Exec{Argv: c.Strings("argv")}
 	if err := checkArgv(e.Argv); err != nil {
 		return nil, fmt.Errorf("argv: %w", err)
 	}
-	if c.arg("stdin") != nil {
-		e.Stdin = []byte(c.text("stdin"))
+	if c.Arg("stdin") != nil {
+		e.Stdin = []byte(c.Text("stdin"))
 	}
-	if len(e.Stdin) > maxText {
-		return nil, fmt.Errorf("stdin: is larger than %d MiB", maxText>>20)
+	if len(e.Stdin) > spec.MaxText {
+		return nil, fmt.Errorf("stdin: is larger than %d MiB", spec.MaxText>>20)
 	}
 	var err error
 	if e.Timeout, e.MaxBytes, err = c.podLimits(); err != nil {
@@ -99,7 +100,7 @@ func callExec(c *call) (starlark.Value, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &execution{code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}, c.room(len(got.Stdout) + len(got.Stderr))
+	return &execution{code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}, c.Room(len(got.Stdout) + len(got.Stderr))
 }
 
 // samePod looks again at a Pod that has run a command: the API server takes no UID, and runs it in the
@@ -151,13 +152,13 @@ func checkArgv(argv []string) error {
 }
 
 func callLogs(c *call) (starlark.Value, error) {
-	q := effect.LogQuery{Previous: c.boolOr("previous", false), Since: c.durationOr("since", 0)}
-	if c.arg("tail") != nil {
-		if q.Tail = c.intOr("tail", 0); q.Tail < 1 || q.Tail > maxTail {
+	q := effect.LogQuery{Previous: c.BoolOr("previous", false), Since: c.DurationOr("since", 0)}
+	if c.Arg("tail") != nil {
+		if q.Tail = c.IntOr("tail", 0); q.Tail < 1 || q.Tail > maxTail {
 			return nil, fmt.Errorf("tail: %d is not between 1 and %d", q.Tail, maxTail)
 		}
 	}
-	if c.arg("since") != nil && (q.Since < time.Second || q.Since%time.Second != 0) {
+	if c.Arg("since") != nil && (q.Since < time.Second || q.Since%time.Second != 0) {
 		return nil, fmt.Errorf("since: %s is no number of whole seconds, at least 1", q.Since)
 	}
 	var err error
@@ -170,32 +171,32 @@ func callLogs(c *call) (starlark.Value, error) {
 		err = of(q.Pod, err)
 	}
 	switch {
-	case c.arg("default") != nil && Unanswered(err):
-		return c.arg("default"), nil
+	case c.Arg("default") != nil && Unanswered(err):
+		return c.Arg("default"), nil
 	case errors.Is(err, errNobody):
 		return nil, fmt.Errorf("%w; default= says what holds then", err)
 	case err != nil:
 		return nil, err
 	}
-	return starlark.String(strings.ToValidUTF8(string(text), "\uFFFD")), c.room(len(text))
+	return starlark.String(strings.ToValidUTF8(string(text), "\uFFFD")), c.Room(len(text))
 }
 
 // podLimits reads timeout and max_bytes.
 func (c *call) podLimits() (timeout time.Duration, most int, err error) {
-	timeout, most = c.durationOr("timeout", defaultExecTimeout), c.intOr("max_bytes", defaultOutput)
+	timeout, most = c.DurationOr("timeout", defaultExecTimeout), c.IntOr("max_bytes", defaultOutput)
 	switch {
 	case timeout <= 0 || timeout > maxHTTPTimeout:
 		return 0, 0, fmt.Errorf("timeout: %s is not between 0 and %s", timeout, maxHTTPTimeout)
-	case most < 1 || most > maxText:
-		return 0, 0, fmt.Errorf("max_bytes: %d is not between 1 and %d", most, maxText)
+	case most < 1 || most > spec.MaxText:
+		return 0, 0, fmt.Errorf("max_bytes: %d is not between 1 and %d", most, spec.MaxText)
 	}
 	return timeout, most, nil
 }
 
 // pod looks at the Pod that is asked, and returns it, and which container of it; verb is the grant's.
 func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen map[string]any, err error) {
-	if c.arg("container") != nil {
-		container = c.str("container")
+	if c.Arg("container") != nil {
+		container = c.Str("container")
 		if err := dnsLabel(container, 63); err != nil {
 			return ref, "", nil, fmt.Errorf("container: %w", err)
 		}
@@ -224,7 +225,7 @@ func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen ma
 	case !c.run.Free && c.run.Instance.Runs(m):
 		return ref, "", nil, c.notCovered(word, ref)
 	case !guard.Passes(c.run.Seal, ref, m):
-		return ref, "", nil, finalf("%s", guard.Refused)
+		return ref, "", nil, spec.Finalf("%s", guard.Refused)
 	}
 	container, err = containerOf(m, container)
 	if err != nil {
@@ -235,21 +236,21 @@ func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen ma
 
 // podRef reads pod and namespace.
 func (c *call) podRef() (effect.Ref, error) {
-	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: c.str("namespace")}
-	if name, is := c.arg("pod").(starlark.String); is {
+	ref := effect.Ref{APIVersion: "v1", Kind: "Pod", Namespace: c.Str("namespace")}
+	if name, is := c.Arg("pod").(starlark.String); is {
 		ref.Name = string(name)
 		return ref, nil
 	}
-	if c.arg("namespace") != nil {
+	if c.Arg("namespace") != nil {
 		return ref, errors.New("the Pod says its namespace; leave namespace out")
 	}
-	plain, err := object.ToPlain(c.arg("pod"))
+	plain, err := object.ToPlain(c.Arg("pod"))
 	if err != nil {
 		return ref, err
 	}
 	m := plain.(map[string]any) // as its type was checked
 	if kind, named := m["kind"].(string); named && kind != ref.Kind {
-		return ref, fmt.Errorf("got a %s, want a Pod", clip(kind))
+		return ref, fmt.Errorf("got a %s, want a Pod", spec.Clip(kind))
 	}
 	if metadata, nested := m["metadata"].(map[string]any); nested {
 		m = metadata
@@ -266,10 +267,10 @@ func (c *call) podRef() (effect.Ref, error) {
 // containerOf is the container of a Pod that is asked; "" means that none is named. One that the
 // Pod does not have may come, as ephemeral ones do.
 func containerOf(pod map[string]any, name string) (string, error) {
-	spec, _ := pod["spec"].(map[string]any)
+	podSpec, _ := pod["spec"].(map[string]any)
 	var all, main []string
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		containers, _ := spec[list].([]any)
+		containers, _ := podSpec[list].([]any)
 		for _, one := range containers {
 			one, _ := one.(map[string]any)
 			if text, _ := one["name"].(string); text != "" {
@@ -289,7 +290,7 @@ func containerOf(pod map[string]any, name string) (string, error) {
 	case name == "":
 		return "", fmt.Errorf("container: it has %d; name one: %s", len(main), strings.Join(main, ", "))
 	case !slices.Contains(all, name):
-		return "", &NoAnswerError{fmt.Sprintf("it has no container %q, but %s", clip(name), strings.Join(all, ", "))}
+		return "", &NoAnswerError{fmt.Sprintf("it has no container %q, but %s", spec.Clip(name), strings.Join(all, ", "))}
 	}
 	return name, nil
 }

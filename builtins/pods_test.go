@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -120,7 +121,7 @@ func TestQuestionsToContainers(t *testing.T) {
 		{`r = k8s.logs("db-0", container = "setup", default = None)`, `^None$`},
 		{`r = k8s.logs("none", default = "nothing")`, `^"nothing"$`},
 	} {
-		v, err := exec(t, &Context{Phase: PhaseRun, Run: podRun(), Log: &memoryLog{}}, c.src)
+		v, err := exec(t, &Context{Phase: spec.InRun, Run: podRun(), Log: &memoryLog{}}, c.src)
 		if err != nil || !regexp.MustCompile(c.want).MatchString(v.String()) && v.String() != c.want {
 			t.Errorf("%s: %v, %v, want %s", c.src, v, err, c.want)
 		}
@@ -160,7 +161,7 @@ func TestQuestionsToContainersThatFail(t *testing.T) {
 		`k8s.logs("db-0", container = "setup")`:                           `Pod web/db-0: setup is waiting to start`,
 		`k8s.logs("none")`:                                                `Pod web/none is not there`,
 	} {
-		_, err := exec(t, &Context{Phase: PhaseRun, Run: podRun(), Log: &memoryLog{}}, src)
+		_, err := exec(t, &Context{Phase: spec.InRun, Run: podRun(), Log: &memoryLog{}}, src)
 		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%s: %v, want %s", src, err, want)
 		}
@@ -190,7 +191,7 @@ func TestExecInAPodThatIsReplaced(t *testing.T) {
 	} {
 		run := podRun()
 		run.Reader = &replacedReader{}
-		v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, src)
+		v, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, src)
 		if err != nil || v.String() != want {
 			t.Errorf("%s: %v, %v, want %s", src, v, err, want)
 		}
@@ -206,7 +207,7 @@ func TestQuestionsToContainersWithLabels(t *testing.T) {
 		`k8s.exec("two", ["a"], container = "a")`: `may not exec in Pod web/two, which is not as its grants ask \(labels app=db\)`,
 	} {
 		text := ""
-		if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, src); err != nil {
+		if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, src); err != nil {
 			text = err.Error()
 		}
 		if !regexp.MustCompile(want).MatchString(text) {
@@ -218,18 +219,18 @@ func TestQuestionsToContainersWithLabels(t *testing.T) {
 // A review may read a log, and runs no command; without a cluster nobody answers.
 func TestQuestionsToContainersElsewhere(t *testing.T) {
 	run := podRun()
-	if _, err := exec(t, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}}, `k8s.logs("db-0")`); err != nil {
+	if _, err := exec(t, &Context{Phase: spec.InReview, Run: run, Log: &memoryLog{}}, `k8s.logs("db-0")`); err != nil {
 		t.Error(err)
 	}
-	if _, err := exec(t, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}}, `k8s.exec("db-0", ["a"])`); err == nil {
+	if _, err := exec(t, &Context{Phase: spec.InReview, Run: run, Log: &memoryLog{}}, `k8s.exec("db-0", ["a"])`); err == nil {
 		t.Error("a review runs a command")
 	}
-	for phase, want := range map[Phase]string{
-		PhaseLoad:    "is not available while a file is loading; call it from a hook",
-		PhaseFilter:  "is not available in a filter, which may only look at its object; call it from a hook",
-		PhaseEnabled: "is not available in enabled() and readiness(), which may only read",
-		PhaseConvert: "is not available in a conversion, which may only look at its object",
-		PhaseDesired: "is not available in desired, which neither reads nor writes",
+	for phase, want := range map[spec.Phase]string{
+		spec.InLoad:    "is not available while a file is loading; call it from a hook",
+		spec.InFilter:  "is not available in a filter, which may only look at its object; call it from a hook",
+		spec.InEnabled: "is not available in enabled() and readiness(), which may only read",
+		spec.InConvert: "is not available in a conversion, which may only look at its object",
+		spec.InDesired: "is not available in desired, which neither reads nor writes",
 	} {
 		for name, src := range map[string]string{"k8s.exec": `k8s.exec("db-0", ["a"])`, "k8s.logs": `k8s.logs("db-0")`} {
 			if _, err := exec(t, &Context{Phase: phase, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), name+" "+want) {
@@ -238,11 +239,11 @@ func TestQuestionsToContainersElsewhere(t *testing.T) {
 		}
 	}
 	run.Answerer = nil
-	v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, `r = [k8s.exec("db-0", ["a"]).error, k8s.logs("db-0", default = "none")]`)
+	v, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, `r = [k8s.exec("db-0", ["a"]).error, k8s.logs("db-0", default = "none")]`)
 	if want := `["Pod web/db-0: no container answers in a simulated cluster", "none"]`; err != nil || v.String() != want {
 		t.Errorf("%v, %v, want %s", v, err, want)
 	}
-	_, err = exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, `k8s.logs("db-0")`)
+	_, err = exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, `k8s.logs("db-0")`)
 	if want := regexp.MustCompile(`no container answers in a simulated cluster; default= says what holds then$`); err == nil || !want.MatchString(err.Error()) {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -256,7 +257,7 @@ func TestAllVerbsHoldNoExec(t *testing.T) {
 		}
 	}
 	file := &File{Path: "web/module.star", Role: RoleModule}
-	_, err := exec(t, &Context{Phase: PhaseLoad, File: file, Log: &memoryLog{}}, `grant("apps/v1", "Deployment", verbs = ["exec"])`)
+	_, err := exec(t, &Context{Phase: spec.InLoad, File: file, Log: &memoryLog{}}, `grant("apps/v1", "Deployment", verbs = ["exec"])`)
 	if want := `verbs: "exec" is for Pods alone: grant\("v1", "Pod", verbs = \["exec"\]\)`; err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 		t.Errorf("got %v, want %s", err, want)
 	}

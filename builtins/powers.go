@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Verbs of grants that show a power of hooks which no call of theirs names. "*" holds none of them.
@@ -122,17 +124,9 @@ func (p *Power) Grant() string {
 	return fmt.Sprintf("grant(%q, %q, verbs = [%q]%s)", p.APIVersion, kind, p.Verb, names)
 }
 
-// kindsOfResources are kinds of several words.
-var kindsOfResources = map[string]string{
-	"configmaps": "ConfigMap", "persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "serviceaccounts": "ServiceAccount",
-	"replicasets": "ReplicaSet", "statefulsets": "StatefulSet", "daemonsets": "DaemonSet", "cronjobs": "CronJob", "networkpolicies": "NetworkPolicy",
-	"poddisruptionbudgets": "PodDisruptionBudget", "resourcequotas": "ResourceQuota", "limitranges": "LimitRange", "endpointslices": "EndpointSlice",
-	"rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "storageclasses": "StorageClass", "endpoints": "Endpoints",
-}
-
 // kindOfResource is the likely kind of a resource.
 func kindOfResource(plural string) string {
-	if kind := kindsOfResources[plural]; kind != "" {
+	if _, kind := spec.KindNamed(plural); kind != "" {
 		return kind
 	}
 	for _, end := range [][2]string{{"ies", "y"}, {"sses", "ss"}, {"s", ""}} {

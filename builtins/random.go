@@ -10,6 +10,8 @@ import (
 	"math/bits"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Random values. They are inputs of a run, as the time is: a run that is played
@@ -20,16 +22,15 @@ const (
 	lettersDigit = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-func randomSpecs() []Spec {
-	n := required("n", TypeInt)
-	return []Spec{
-		{Name: "random.string", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomString,
-			Params: []Param{n, optional("alphabet", TypeString, "None")}},
-		{Name: "random.int", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomInt,
-			Params: []Param{required("min", TypeInt), required("max", TypeInt)}},
-		{Name: "random.uuid", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomUUID},
-		{Name: "random.bytes", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callRandomBytes,
-			Params: []Param{n}},
+func randomSpecs() []spec.Spec {
+	n := spec.Required("n", spec.Int)
+	return []spec.Spec{
+		declare("random.string", spec.InRun|spec.InReview, spec.Reads, callRandomString, n,
+			spec.Optional("alphabet", spec.String, "None")),
+		declare("random.int", spec.InRun|spec.InReview, spec.Reads, callRandomInt, spec.Required("min", spec.Int),
+			spec.Required("max", spec.Int)),
+		declare("random.uuid", spec.InRun|spec.InReview, spec.Reads, callRandomUUID),
+		declare("random.bytes", spec.InRun|spec.InReview, spec.Reads, callRandomBytes, n),
 	}
 }
 
@@ -68,7 +69,7 @@ func (r *Run) below(n uint64) (uint64, error) {
 }
 
 func (c *call) amount() (int, error) {
-	n := c.intOr("n", 0)
+	n := c.IntOr("n", 0)
 	if n < 1 || n > maxRandom {
 		return 0, fmt.Errorf("n: %d is not between 1 and %d", n, maxRandom)
 	}
@@ -80,7 +81,7 @@ func callRandomString(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	alphabet := []rune(c.strOr("alphabet", lettersDigit))
+	alphabet := []rune(c.StrOr("alphabet", lettersDigit))
 	if len(alphabet) < 2 || len(alphabet) > 1000 {
 		return nil, fmt.Errorf("alphabet: has %d characters, want 2 to 1000", len(alphabet))
 	}
@@ -103,7 +104,7 @@ func callRandomString(c *call) (starlark.Value, error) {
 }
 
 func callRandomInt(c *call) (starlark.Value, error) {
-	low, high := c.intOr("min", 0), c.intOr("max", 0)
+	low, high := c.IntOr("min", 0), c.IntOr("max", 0)
 	if low > high {
 		return nil, errors.New("max: must not be less than min")
 	}

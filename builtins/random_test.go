@@ -3,13 +3,15 @@ package builtins
 import (
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // The source of a run gives its random values, and all of them.
 func TestRandomComesFromTheRun(t *testing.T) {
 	run := newTestRun(new(int))
 	run.Random = strings.NewReader(strings.Repeat("starling", 4))
-	v, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "r = (random.uuid(), random.int(1, 128), random.bytes(4))")
+	v, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "r = (random.uuid(), random.int(1, 128), random.bytes(4))")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +19,7 @@ func TestRandomComesFromTheRun(t *testing.T) {
 	if v.String() != want {
 		t.Errorf("got %s, want %s", v, want)
 	}
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "random.bytes(40)"); err == nil || !strings.Contains(err.Error(), "no random bytes") {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "random.bytes(40)"); err == nil || !strings.Contains(err.Error(), "no random bytes") {
 		t.Errorf("got %v", err)
 	}
 }

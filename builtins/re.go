@@ -7,6 +7,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Regular expressions, with Go's RE2: time grows with the text, never faster.
@@ -20,17 +22,16 @@ const (
 	maxPatterns = 64
 )
 
-func reSpecs() []Spec {
-	pattern := required("pattern", TypeString)
-	text := required("text", TypeString)
-	return []Spec{
-		{Name: "re.match", Phases: PhaseAny, call: callMatch(true), Params: []Param{pattern, text}},
-		{Name: "re.search", Phases: PhaseAny, call: callMatch(false), Params: []Param{pattern, text}},
-		{Name: "re.find_all", Phases: PhaseAny, call: callFindAll, Params: []Param{pattern, text}},
-		{Name: "re.sub", Phases: PhaseAny, call: callSub,
-			Params: []Param{pattern, required("repl", TypeString), text, optional("count", TypeInt, "0")}},
-		{Name: "re.split", Phases: PhaseAny, call: callSplit,
-			Params: []Param{pattern, text, optional("count", TypeInt, "0")}},
+func reSpecs() []spec.Spec {
+	pattern := spec.Required("pattern", spec.String)
+	text := spec.Required("text", spec.String)
+	return []spec.Spec{
+		declare("re.match", spec.Anywhere, spec.NoEffect, callMatch(true), pattern, text),
+		declare("re.search", spec.Anywhere, spec.NoEffect, callMatch(false), pattern, text),
+		declare("re.find_all", spec.Anywhere, spec.NoEffect, callFindAll, pattern, text),
+		declare("re.sub", spec.Anywhere, spec.NoEffect, callSub, pattern, spec.Required("repl", spec.String), text,
+			spec.Optional("count", spec.Int, "0")),
+		declare("re.split", spec.Anywhere, spec.NoEffect, callSplit, pattern, text, spec.Optional("count", spec.Int, "0")),
 	}
 }
 
@@ -38,17 +39,17 @@ func reSpecs() []Spec {
 // the thread lives.
 func (c *call) pattern() (*pattern, error) {
 	const key = "starling.patterns"
-	src := c.str("pattern")
+	src := c.Str("pattern")
 	if len(src) > maxPattern {
 		return nil, fmt.Errorf("pattern: longer than %d bytes", maxPattern)
 	}
-	if len(c.str("text")) > maxMatched {
+	if len(c.Str("text")) > maxMatched {
 		return nil, fmt.Errorf("text: larger than %d MiB", maxMatched>>20)
 	}
-	if paramIndex(c.spec.Params, "count") >= 0 && c.intOr("count", 0) < 0 {
+	if spec.ParamIndex(c.Spec.Params, "count") >= 0 && c.IntOr("count", 0) < 0 {
 		return nil, errors.New("count: is negative")
 	}
-	known, _ := c.thread.Local(key).(map[string]*pattern)
+	known, _ := c.Thread.Local(key).(map[string]*pattern)
 	if re := known[src]; re != nil {
 		return re, nil
 	}
@@ -58,7 +59,7 @@ func (c *call) pattern() (*pattern, error) {
 	}
 	if known == nil || len(known) >= maxPatterns {
 		known = map[string]*pattern{}
-		c.thread.SetLocal(key, known)
+		c.Thread.SetLocal(key, known)
 	}
 	known[src] = re
 	return re, nil
@@ -70,8 +71,8 @@ func callMatch(atStart bool) func(*call) (starlark.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := c.str("text")
-		found, err := re.find(c.done(), text, 1)
+		text := c.Str("text")
+		found, err := re.find(c.Ctx, text, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (c *call) findAll(re *pattern, text string, most int) ([][]int, error) {
 	if most == 0 || most > limit {
 		most = limit + 1
 	}
-	found, err := re.find(c.done(), text, most)
+	found, err := re.find(c.Ctx, text, most)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func callFindAll(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := c.str("text")
+	text := c.Str("text")
 	var out []starlark.Value
 	matches, err := c.findAll(re, text, 0)
 	if err != nil {
@@ -157,8 +158,8 @@ func callSub(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, repl := c.str("text"), c.str("repl")
-	matches, err := c.findAll(re, text, c.intOr("count", 0))
+	text, repl := c.Str("text"), c.Str("repl")
+	matches, err := c.findAll(re, text, c.IntOr("count", 0))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func callSub(c *call) (starlark.Value, error) {
 	last, refs := 0, strings.Count(repl, "$")
 	for _, at := range matches {
 		// A reference puts in at most the whole match.
-		if err := checkText(len(out) + at[0] - last + len(repl) + refs*(at[1]-at[0])); err != nil {
+		if err := spec.CheckText(len(out) + at[0] - last + len(repl) + refs*(at[1]-at[0])); err != nil {
 			return nil, err
 		}
 		out = append(out, text[last:at[0]]...)
@@ -181,14 +182,14 @@ func callSplit(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, most := c.str("text"), c.intOr("count", 0)+1
-	if text == "" && c.str("pattern") != "" {
+	text, most := c.Str("text"), c.IntOr("count", 0)+1
+	if text == "" && c.Str("pattern") != "" {
 		return starlark.NewList([]starlark.Value{starlark.String("")}), nil
 	}
 	if most == 1 {
 		most = -1
 	}
-	found, err := re.find(c.done(), text, most)
+	found, err := re.find(c.Ctx, text, most)
 	if err != nil {
 		return nil, err
 	}

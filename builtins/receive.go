@@ -11,6 +11,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -75,21 +76,19 @@ const (
 	maxReply        = 1 << 20
 )
 
-func receiveSpecs() []Spec {
-	return []Spec{
-		{Name: "http.receive", Phases: PhaseLoad, call: callReceive, Params: []Param{
-			required("path", TypeString), optional("secret", TypeSecretRef, "None"),
-			keyword("signature", TypeString, `"github"`), keyword("header", TypeString, "None"),
-			keyword("timestamp", TypeString, "None"), keyword("once", TypeDuration, "None"),
-			keyword("public", TypeBool, "False"), keyword("methods", TypeStrings, `["POST"]`),
-			keyword("max_bytes", TypeInt, "1048576"), keyword("rate", TypeInt, "10"),
-			keyword("burst", TypeInt, "50"), keyword("name", TypeString, "None"),
-		}},
-		{Name: "secret_ref", Phases: PhaseLoad, call: callSecretRef,
-			Params: []Param{required("name", TypeString), required("key", TypeString),
-				optional("namespace", TypeString, "None")}},
-		{Name: "reply", Phases: PhaseReceive, call: callReply,
-			Params: []Param{required("status", TypeInt), optional("body", TypeAny, "None")}},
+func receiveSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("http.receive", spec.InLoad, spec.NoEffect, callReceive, spec.Required("path", spec.String),
+			spec.Optional("secret", spec.SecretRef, "None"), spec.Keyword("signature", spec.String, `"github"`),
+			spec.Keyword("header", spec.String, "None"), spec.Keyword("timestamp", spec.String, "None"),
+			spec.Keyword("once", spec.Duration, "None"), spec.Keyword("public", spec.Bool, "False"),
+			spec.Keyword("methods", spec.Strings, `["POST"]`), spec.Keyword("max_bytes", spec.Int, "1048576"),
+			spec.Keyword("rate", spec.Int, "10"), spec.Keyword("burst", spec.Int, "50"),
+			spec.Keyword("name", spec.String, "None")),
+		declare("secret_ref", spec.InLoad, spec.NoEffect, callSecretRef, spec.Required("name", spec.String),
+			spec.Required("key", spec.String), spec.Optional("namespace", spec.String, "None")),
+		declare("reply", spec.InReceive, spec.NoEffect, callReply, spec.Required("status", spec.Int),
+			spec.Optional("body", spec.Any, "None")),
 	}
 }
 
@@ -100,11 +99,12 @@ var (
 
 func callReceive(c *call) (starlark.Value, error) {
 	b := &ReceiveBinding{
-		Path: c.str("path"), Methods: []string{"POST"}, Signature: Signature(c.strOr("signature", string(SignatureGitHub))),
-		MaxBytes: c.intOr("max_bytes", defaultReceiveBytes), Rate: c.intOr("rate", 10), Burst: c.intOr("burst", 50), Pos: c.pos(),
+		Path: c.Str("path"), Methods: []string{"POST"}, Signature: Signature(c.StrOr("signature", string(SignatureGitHub))),
+		MaxBytes: c.IntOr("max_bytes", defaultReceiveBytes), Rate: c.IntOr("rate", 10), Burst: c.IntOr("burst", 50),
+		Pos: c.Pos(),
 	}
 	if !receivePath.MatchString(b.Path) || path.Clean(b.Path) != b.Path || len(b.Path) > 200 {
-		return nil, fmt.Errorf(`path: %q is none; write it as "/github": letters, digits and . _ ~ - between slashes`, clip(b.Path))
+		return nil, fmt.Errorf(`path: %q is none; write it as "/github": letters, digits and . _ ~ - between slashes`, spec.Clip(b.Path))
 	}
 	name, err := c.bindingName()
 	if err != nil {
@@ -113,15 +113,15 @@ func callReceive(c *call) (starlark.Value, error) {
 	if err := c.receiveSecret(b); err != nil {
 		return nil, err
 	}
-	if c.arg("methods") != nil {
-		b.Methods = c.strings("methods")
+	if c.Arg("methods") != nil {
+		b.Methods = c.Strings("methods")
 	}
 	if len(b.Methods) == 0 {
 		return nil, errors.New("methods: the list is empty, so nothing would be received")
 	}
 	for _, m := range b.Methods {
 		if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, m) {
-			return nil, fmt.Errorf("methods: %q is none; use GET, POST, PUT, PATCH or DELETE", clip(m))
+			return nil, fmt.Errorf("methods: %q is none; use GET, POST, PUT, PATCH or DELETE", spec.Clip(m))
 		}
 	}
 	for _, n := range []struct {
@@ -137,25 +137,25 @@ func callReceive(c *call) (starlark.Value, error) {
 
 // receiveSecret reads what says who may send requests. To leave it out is no answer.
 func (c *call) receiveSecret(b *ReceiveBinding) error {
-	public := c.boolOr("public", false)
-	ref, given := c.arg("secret").(*declared[SecretRef])
+	public := c.BoolOr("public", false)
+	ref, given := c.Arg("secret").(*declared[SecretRef])
 	switch {
 	case given && public:
 		return errors.New("secret and public exclude each other")
 	case !given && !public:
 		return errors.New("secret: is missing: give secret = secret_ref(…), or public = True if anybody may send requests")
-	case public && (c.arg("signature") != nil || c.arg("header") != nil):
+	case public && (c.Arg("signature") != nil || c.Arg("header") != nil):
 		return errors.New("signature and header mean nothing with public")
-	case public && (c.arg("timestamp") != nil || c.arg("once") != nil):
+	case public && (c.Arg("timestamp") != nil || c.Arg("once") != nil):
 		return errors.New("timestamp and once mean nothing with public: nothing is signed")
 	case public:
 		return nil
 	}
 	b.Secret = &ref.val
-	header := c.str("header")
+	header := c.Str("header")
 	switch b.Signature {
 	case SignatureGitHub, SignatureGitLab, SignatureBearer, SignatureStripe, SignatureSlack:
-		if c.arg("header") != nil {
+		if c.Arg("header") != nil {
 			return fmt.Errorf("header: %q has its own; only \"hmac\" takes one", string(b.Signature))
 		}
 	case SignatureHMAC:
@@ -164,7 +164,7 @@ func (c *call) receiveSecret(b *ReceiveBinding) error {
 		}
 		b.Header = header
 	default:
-		return fmt.Errorf(`signature: %q is none; use "github", "gitlab", "hmac", "stripe", "slack" or "bearer"`, clip(string(b.Signature)))
+		return fmt.Errorf(`signature: %q is none; use "github", "gitlab", "hmac", "stripe", "slack" or "bearer"`, spec.Clip(string(b.Signature)))
 	}
 	return c.receiveOnce(b)
 }
@@ -174,18 +174,18 @@ const maxOnce = 24 * time.Hour
 
 // receiveOnce reads what keeps a request from being taken twice.
 func (c *call) receiveOnce(b *ReceiveBinding) error {
-	if c.arg("timestamp") != nil {
+	if c.Arg("timestamp") != nil {
 		if b.Signature != SignatureHMAC {
 			return fmt.Errorf("timestamp: %q has none, or its own; only \"hmac\" takes one", string(b.Signature))
 		}
-		if b.Timestamp = c.str("timestamp"); !isHeaderName(b.Timestamp) {
-			return fmt.Errorf("timestamp: %q is no name of a header", clip(b.Timestamp))
+		if b.Timestamp = c.Str("timestamp"); !isHeaderName(b.Timestamp) {
+			return fmt.Errorf("timestamp: %q is no name of a header", spec.Clip(b.Timestamp))
 		}
 	}
-	if c.arg("once") == nil {
+	if c.Arg("once") == nil {
 		return nil
 	}
-	b.Once = c.durationOr("once", 0)
+	b.Once = c.DurationOr("once", 0)
 	switch {
 	case b.Signature != SignatureGitHub && b.Signature != SignatureHMAC || b.Timestamp != "":
 		return errors.New("once: is for \"github\", and \"hmac\" without a timestamp: with the time in the signature a request is taken once anyway, and \"gitlab\" and \"bearer\" sign nothing of it")
@@ -196,14 +196,14 @@ func (c *call) receiveOnce(b *ReceiveBinding) error {
 }
 
 func callSecretRef(c *call) (starlark.Value, error) {
-	r := SecretRef{Name: c.str("name"), Key: c.str("key"), Namespace: c.str("namespace")}
+	r := SecretRef{Name: c.Str("name"), Key: c.Str("key"), Namespace: c.Str("namespace")}
 	if err := checkName(r.Name); err != nil {
 		return nil, fmt.Errorf("name: %w", err)
 	}
 	if !secretKeyPattern.MatchString(r.Key) {
-		return nil, fmt.Errorf("key: %q is no key of a Secret", clip(r.Key))
+		return nil, fmt.Errorf("key: %q is no key of a Secret", spec.Clip(r.Key))
 	}
-	if c.arg("namespace") != nil {
+	if c.Arg("namespace") != nil {
 		if err := dnsLabel(r.Namespace, 63); err != nil {
 			return nil, fmt.Errorf("namespace: %w", err)
 		}
@@ -212,11 +212,11 @@ func callSecretRef(c *call) (starlark.Value, error) {
 }
 
 func callReply(c *call) (starlark.Value, error) {
-	r := Reply{Status: c.intOr("status", 200)}
+	r := Reply{Status: c.IntOr("status", 200)}
 	if r.Status < 200 || r.Status > 599 {
 		return nil, fmt.Errorf("status: got %d, want 200 to 599", r.Status)
 	}
-	switch v := c.arg("body").(type) {
+	switch v := c.Arg("body").(type) {
 	case nil, starlark.NoneType:
 	case starlark.String:
 		r.Body, r.ContentType = []byte(v), "text/plain; charset=utf-8"

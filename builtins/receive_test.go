@@ -6,13 +6,15 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 func TestReply(t *testing.T) {
 	b := &Binding{Name: "receive", Receive: &ReceiveBinding{Path: "/x"}}
 	respond := func(src string) (*Reply, error) {
 		run := newTestRun(new(int))
-		v, err := exec(t, &Context{Phase: PhaseReceive, Run: run, Log: &memoryLog{}}, src)
+		v, err := exec(t, &Context{Phase: spec.InReceive, Run: run, Log: &memoryLog{}}, src)
 		if err == nil {
 			err = run.Respond(b, v)
 		}

@@ -3,10 +3,8 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"go.starlark.net/starlark"
-
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -15,78 +13,17 @@ import (
 // api version, kind, name and namespace.
 
 // refParam is the parameter of a builtin that writes to one object. It comes first.
-var refParam = required("ref", TypeRef)
+var refParam = spec.Required("ref", spec.Ref)
 
 // unchangedParam is the fence of writes.
-var unchangedParam = keyword("if_unchanged", TypeDict, "None")
-
-// refParts are what follows the api version of a reference that is written out.
-var refParts = [...]string{"kind", "name", "namespace"}
-
-// takeRef takes the parts of a reference that is written out from the arguments, so
-// that they need no parameters.
-func (c *call) takeRef(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, error) {
-	var first starlark.Value
-	if len(args) > 0 {
-		first = args[0]
-	}
-	parts := map[string]starlark.Value{}
-	var others []starlark.Tuple
-	for _, kv := range kwargs {
-		name, _ := starlark.AsString(kv[0])
-		if slices.Contains(refParts[:], name) {
-			parts[name] = kv[1]
-			continue
-		}
-		if name == "ref" && first == nil {
-			first = kv[1]
-		}
-		others = append(others, kv)
-	}
-	apiVersion, written := first.(starlark.String)
-	if !written {
-		for _, part := range refParts {
-			if parts[part] != nil && first != nil {
-				return nil, nil, fmt.Errorf("%s: the object names itself; leave this out", part)
-			}
-		}
-		return args, others, nil
-	}
-	for i, part := range refParts {
-		if i+1 >= len(args) {
-			break
-		}
-		if parts[part] != nil {
-			return nil, nil, fmt.Errorf("%s is given twice", part)
-		}
-		parts[part] = args[i+1]
-	}
-	if len(args) > len(refParts)+1 {
-		return nil, nil, errors.New("what follows a reference that is written out goes by keyword")
-	}
-	ref := effect.Ref{APIVersion: string(apiVersion)}
-	for part, to := range map[string]*string{"kind": &ref.Kind, "name": &ref.Name, "namespace": &ref.Namespace} {
-		switch v := parts[part].(type) {
-		case nil, starlark.NoneType:
-		case starlark.String:
-			*to = string(v)
-		default:
-			return nil, nil, fmt.Errorf("%s: got %s, want string", part, v.Type())
-		}
-	}
-	if parts["kind"] == nil || parts["name"] == nil {
-		return nil, nil, fmt.Errorf(`a reference that is written out needs api version, kind and name: %s("v1", "ConfigMap", "name")`, c.spec.Name)
-	}
-	c.written = &ref
-	return args[:min(len(args), 1)], others, nil
-}
+var unchangedParam = spec.Keyword("if_unchanged", spec.Dict, "None")
 
 // target reads ref= in its three forms, and the uid, if the object came along.
 func (c *call) target() (ref effect.Ref, uid string, err error) {
-	if c.written != nil {
-		return *c.written, "", nil
+	if c.Written != nil {
+		return *c.Written, "", nil
 	}
-	plain, err := object.ToPlain(c.arg("ref"))
+	plain, err := object.ToPlain(c.Arg("ref"))
 	if err != nil {
 		return ref, "", fmt.Errorf("ref: %w", err)
 	}
@@ -106,7 +43,7 @@ func (c *call) target() (ref effect.Ref, uid string, err error) {
 
 // owner reads owner= of the write of ref.
 func (c *call) owner(ref effect.Ref, namespaced bool) (*effect.Owner, error) {
-	v := c.arg("owner")
+	v := c.Arg("owner")
 	if v == nil {
 		return nil, nil
 	}
@@ -132,7 +69,7 @@ func (c *call) owner(ref effect.Ref, namespaced bool) (*effect.Owner, error) {
 
 // unchanged reads if_unchanged= of the write of ref.
 func (c *call) unchanged(ref effect.Ref) (*effect.Unchanged, error) {
-	v := c.arg("if_unchanged")
+	v := c.Arg("if_unchanged")
 	if v == nil {
 		return nil, nil
 	}
@@ -189,7 +126,7 @@ func identity(obj map[string]any) (effect.Ref, error) {
 			}
 			if f.key == "apiVersion" {
 				kind, _ := obj["kind"].(string)
-				if version, _ := kindNamed(kind); version != "" {
+				if version, _ := spec.KindNamed(kind); version != "" {
 					return ref, fmt.Errorf(`apiVersion is missing; write "apiVersion": %q`, version)
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // RemoteChart is a chart of a registry or of a chart repository, as module(chart=) names it.
@@ -26,17 +28,18 @@ var chartDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // remoteChart reads chart, version and digest of module().
 func (c *call) remoteChart() (RemoteChart, error) {
-	r := RemoteChart{c.str("chart"), c.str("version"), c.str("digest")}
-	if c.arg("chart") == nil {
+	r := RemoteChart{c.Str("chart"), c.Str("version"), c.Str("digest")}
+	if c.Arg("chart") == nil {
 		for _, param := range []string{"version", "digest"} {
-			if c.arg(param) != nil {
+			if c.Arg(param) != nil {
 				return r, fmt.Errorf("%s: it goes with chart, which is missing", param)
 			}
 		}
 		return r, nil
 	}
-	if c.arg("digest") != nil && !chartDigest.MatchString(r.Digest) {
-		return r, fmt.Errorf(`digest: %q is none: write "sha256:" and the 64 hex digits that starling.lock has`, clip(r.Digest))
+	if c.Arg("digest") != nil && !chartDigest.MatchString(r.Digest) {
+		return r, fmt.Errorf(`digest: %q is none: write "sha256:" and the 64 hex digits that starling.lock has`,
+			spec.Clip(r.Digest))
 	}
 	return r, r.Check()
 }
@@ -50,7 +53,7 @@ func (r RemoteChart) Check() error {
 	case r.Version == "":
 		return errors.New(`version: it is missing: name one, "1.2.3", or a range, "~1.2"`)
 	case !isRange(r.Version):
-		return fmt.Errorf(`version: %q is neither a version, "1.2.3", nor a range, "~1.2"`, clip(r.Version))
+		return fmt.Errorf(`version: %q is neither a version, "1.2.3", nor a range, "~1.2"`, spec.Clip(r.Version))
 	}
 	return nil
 }
@@ -73,16 +76,16 @@ func checkChartURL(text string) error {
 	case u.User != nil:
 		return errors.New("it holds a login: leave it out; logins are those of helm registry login and of Docker")
 	case u.Scheme != "oci" && u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return fmt.Errorf("%q names no chart: %s", clip(text), form)
+		return fmt.Errorf("%q names no chart: %s", spec.Clip(text), form)
 	}
 	name := path.Base(u.Path)
 	switch {
 	case u.Path == "" || strings.HasSuffix(u.Path, "/") || name == "." || name == "..":
-		return fmt.Errorf("%q has no name of a chart at its end: %s", clip(text), form)
+		return fmt.Errorf("%q has no name of a chart at its end: %s", spec.Clip(text), form)
 	case name == "index.yaml" || strings.HasSuffix(name, ".tgz"):
-		return fmt.Errorf("%q ends with a file: %s", clip(text), form)
+		return fmt.Errorf("%q ends with a file: %s", spec.Clip(text), form)
 	case strings.ContainsAny(name, ":@"):
-		return fmt.Errorf("%q holds a version: give it as version", clip(text))
+		return fmt.Errorf("%q holds a version: give it as version", spec.Clip(text))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Request is what a request run answers: somebody waits for it. It is the hook's
@@ -74,14 +76,14 @@ func (r *Request) value() starlark.Value {
 
 // Phase is the phase in which requests to the binding are answered; 0 when the
 // binding takes none.
-func (b *Binding) Phase() Phase {
+func (b *Binding) Phase() spec.Phase {
 	switch {
 	case b.Admission != nil:
-		return PhaseReview
+		return spec.InReview
 	case b.Convert != nil:
-		return PhaseConvert
+		return spec.InConvert
 	case b.Receive != nil:
-		return PhaseReceive
+		return spec.InReceive
 	}
 	return 0
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Requirement is one text of module(requires=): "db" is on and ready; of "nats|kafka" one is; "!legacy"
@@ -39,22 +41,22 @@ const (
 
 // requirements checks requires= of module(), and reads on_requirement_lost=.
 func (c *call) requirements() (uninstalls bool, err error) {
-	for _, text := range c.strings("requires") {
+	for _, text := range c.Strings("requires") {
 		r := Requirement(text)
 		for name := range r.Names() {
 			if err := dnsLabel(strings.TrimSpace(name), 63); err != nil || name != strings.TrimSpace(name) {
-				return false, fmt.Errorf(`requires: %q: write "db", "nats|kafka" or "!legacy", without spaces`, clip(text))
+				return false, fmt.Errorf(`requires: %q: write "db", "nats|kafka" or "!legacy", without spaces`, spec.Clip(text))
 			}
 		}
 		if r.Off() && strings.Contains(text, "|") {
-			return false, fmt.Errorf(`requires: %q: ! stands before one name; write one text for each module that must be off`, clip(text))
+			return false, fmt.Errorf(`requires: %q: ! stands before one name; write one text for each module that must be off`, spec.Clip(text))
 		}
 	}
-	lost, err := oneOf(c.strOr("on_requirement_lost", lostKeeps), []string{lostKeeps, lostUninstalls})
+	lost, err := oneOf(c.StrOr("on_requirement_lost", lostKeeps), []string{lostKeeps, lostUninstalls})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("on_requirement_lost: %w", err)
-	case c.arg("on_requirement_lost") != nil && len(c.strings("requires")) == 0:
+	case c.Arg("on_requirement_lost") != nil && len(c.Strings("requires")) == 0:
 		return false, fmt.Errorf("on_requirement_lost: it goes with requires, which is missing")
 	}
 	return lost == lostUninstalls, nil

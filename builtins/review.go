@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -170,7 +171,7 @@ func objectOrNone(m map[string]any) starlark.Value {
 }
 
 func callDeny(c *call) (starlark.Value, error) {
-	d := Denial{Message: c.str("msg"), Code: c.intOr("code", 403)}
+	d := Denial{Message: c.Str("msg"), Code: c.IntOr("code", 403)}
 	if strings.TrimSpace(d.Message) == "" {
 		return nil, errors.New("msg: it is empty; say why the change is refused")
 	}
@@ -191,12 +192,12 @@ const (
 )
 
 func callWarn(c *call) (starlark.Value, error) {
-	msg := message.Line(c.str("msg")) // it becomes an HTTP header
+	msg := message.Line(c.Str("msg")) // it becomes an HTTP header
 	if msg == "" {
 		return nil, errors.New("msg: it is empty")
 	}
 	if len(c.run.Response.Warnings) == maxWarnings {
-		return nil, &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d warnings", maxWarnings)}
+		return nil, &spec.LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d warnings", maxWarnings)}
 	}
 	c.run.Response.Warnings = append(c.run.Response.Warnings, message.Fit(msg, maxWarning))
 	return nil, nil
@@ -214,7 +215,7 @@ func (r *Run) respondAdmission(b *AdmissionBinding, v starlark.Value) error {
 	switch {
 	case !b.Mutate:
 		return fmt.Errorf("the hook returned %s; a validating hook returns None to let the change pass, or deny(…)", v.Type())
-	case !isDict(v):
+	case !spec.IsDict(v):
 		return fmt.Errorf("the hook returned %s; a mutating hook returns the changed object, None to leave it as it is, or deny(…)", v.Type())
 	}
 	var was map[string]any
@@ -279,7 +280,7 @@ func unchangedText(path string, was, is any) error {
 		return nil
 	}
 	if after == "" {
-		return fmt.Errorf("%s is missing; it was %q and must stay so", path, clip(before))
+		return fmt.Errorf("%s is missing; it was %q and must stay so", path, spec.Clip(before))
 	}
-	return fmt.Errorf("%s has become %q; it was %q and must stay so", path, clip(after), clip(before))
+	return fmt.Errorf("%s has become %q; it was %q and must stay so", path, spec.Clip(after), spec.Clip(before))
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
-// load runs the source in PhaseLoad and returns its globals.
+// load runs the source in spec.InLoad and returns its globals.
 func loadSource(t testing.TB, src string) starlark.StringDict {
 	t.Helper()
 	thread := &starlark.Thread{}
-	Attach(thread, &Context{Phase: PhaseLoad, File: &File{Path: "web/hooks/a.star", Role: RoleHooks}, Log: &memoryLog{}})
+	Attach(thread, &Context{Phase: spec.InLoad, File: &File{Path: "web/hooks/a.star", Role: RoleHooks}, Log: &memoryLog{}})
 	globals, err := starlark.ExecFileOptions(&syntax.FileOptions{}, thread, "a.star", src, Predeclared())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +36,7 @@ func review(t testing.TB, src string, b *AdmissionBinding, r *Review) (Response,
 	request := r.Request("x")
 	run := &Run{Module: "web", Hook: "f", Ctx: context.Background(), Request: request}
 	thread := &starlark.Thread{}
-	Attach(thread, &Context{Phase: PhaseReview, Run: run, Log: &memoryLog{}})
+	Attach(thread, &Context{Phase: spec.InReview, Run: run, Log: &memoryLog{}})
 	v, err := starlark.Call(thread, fn, starlark.Tuple{NewCtx(CtxOptions{Request: request})}, nil)
 	if err == nil {
 		err = run.Respond(&Binding{Name: "x", Admission: b}, v)
@@ -148,7 +150,7 @@ func steps(t testing.TB, pairs ...string) *ConvertBinding {
 func convertAll(b *ConvertBinding, to string, objects ...map[string]any) ([]map[string]any, error) {
 	var response Response
 	thread := &starlark.Thread{}
-	Attach(thread, &Context{Phase: PhaseConvert, Log: &memoryLog{}})
+	Attach(thread, &Context{Phase: spec.InConvert, Log: &memoryLog{}})
 	_, err := starlark.Call(thread, b.Converted(&Request{Objects: objects, To: to}, CtxOptions{}, &response, new(atomic.Int64)), nil, nil)
 	return response.Objects, err
 }

@@ -7,30 +7,29 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // A run speaks about itself by these builtins: fail, requeue and its log.
 
-func runSpecs() []Spec {
-	return []Spec{
-		{Name: "fail", Phases: PhaseAny, call: callFail, Params: []Param{
-			required("msg", TypeAny), optional("retry_after", TypeDuration, "None"),
-			optional("permanent", TypeBool, "False"), keyword("keep", TypeBool, "False"),
-		}},
-		{Name: "requeue", Phases: PhaseRun, Effect: EffectWrite, call: callRequeue,
-			Params: []Param{required("after", TypeDuration)}},
+func runSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("fail", spec.Anywhere, spec.NoEffect, callFail, spec.Required("msg", spec.Any),
+			spec.Optional("retry_after", spec.Duration, "None"), spec.Optional("permanent", spec.Bool, "False"),
+			spec.Keyword("keep", spec.Bool, "False")),
+		declare("requeue", spec.InRun, spec.Writes, callRequeue, spec.Required("after", spec.Duration)),
 	}
 }
 
 func callFail(c *call) (starlark.Value, error) {
 	e := &FailError{
-		Msg:        textOf(c.arg("msg")),
-		RetryAfter: c.durationOr("retry_after", 0),
-		Permanent:  c.boolOr("permanent", false),
-		Keep:       c.boolOr("keep", false),
+		Msg:        textOf(c.Arg("msg")),
+		RetryAfter: c.DurationOr("retry_after", 0),
+		Permanent:  c.BoolOr("permanent", false),
+		Keep:       c.BoolOr("keep", false),
 	}
-	if e.Keep && (c.ctx == nil || c.ctx.Phase&(PhaseRun|PhaseReceive) == 0) {
+	if e.Keep && (c.ctx == nil || c.ctx.Phase&(spec.InRun|spec.InReceive) == 0) {
 		return nil, errors.New("keep: only the run of a hook has effects that can be kept")
 	}
 	if e.RetryAfter > 0 {
@@ -48,7 +47,7 @@ func callFail(c *call) (starlark.Value, error) {
 const minRequeue = 100 * time.Millisecond
 
 func callRequeue(c *call) (starlark.Value, error) {
-	after := c.durationOr("after", 0)
+	after := c.DurationOr("after", 0)
 	if c.run.Cleanup {
 		return nil, errors.New(`a cleanup that succeeds lets the object go, so none comes after it; fail("…", retry_after = …) tries it again`)
 	}
@@ -64,7 +63,7 @@ func callRequeue(c *call) (starlark.Value, error) {
 
 // textOf is str(x): text as it is, all else as it is written, if that is not too much.
 func textOf(v starlark.Value) string {
-	if s, ok := object.Text(v, maxText); ok {
+	if s, ok := object.Text(v, spec.MaxText); ok {
 		return s
 	}
 	return unshown(v)
@@ -72,35 +71,30 @@ func textOf(v starlark.Value) string {
 
 func unshown(v starlark.Value) string { return "<" + v.Type() + " that is too large to be shown>" }
 
-func logSpecs() []Spec {
-	const phases = PhaseLoad | PhaseRun | PhaseEnabled | PhaseReview | PhaseConvert | PhaseDesired | PhaseTest
-	params := []Param{required("msg", TypeAny), rest("**fields", TypeAny)}
-	spec := func(level Level) Spec {
-		return Spec{Name: "log." + level.String(), Phases: phases, Effect: EffectWrite, Params: params,
-			call: func(c *call) (starlark.Value, error) {
-				msg, err := c.logText([]starlark.Value{c.arg("msg")}, "")
-				if err != nil {
-					return nil, err
-				}
-				fields, err := c.plainFields()
-				if err != nil {
-					return nil, err
-				}
-				return nil, c.log(level, msg, fields)
-			}}
+func logSpecs() []spec.Spec {
+	const phases = spec.Anywhere &^ (spec.InFilter | spec.InReceive)
+	params := []spec.Param{spec.Required("msg", spec.Any), spec.Rest("**fields", spec.Any)}
+	row := func(level Level) spec.Spec {
+		return declare("log."+level.String(), phases, spec.Writes, func(c *call) (starlark.Value, error) {
+			msg, err := c.logText([]starlark.Value{c.Arg("msg")}, "")
+			if err != nil {
+				return nil, err
+			}
+			fields, err := c.plainFields()
+			if err != nil {
+				return nil, err
+			}
+			return nil, c.log(level, msg, fields)
+		}, params...)
 	}
-	return []Spec{
-		spec(LevelDebug),
-		spec(LevelInfo),
-		spec(LevelWarn),
-		spec(LevelError),
-		{Name: "print", Phases: phases, Effect: EffectWrite, call: callPrint,
-			Params: []Param{rest("*args", TypeAny), keyword("sep", TypeString, `" "`)}},
+	return []spec.Spec{row(LevelDebug), row(LevelInfo), row(LevelWarn), row(LevelError),
+		declare("print", phases, spec.Writes, callPrint, spec.Rest("*args", spec.Any),
+			spec.Keyword("sep", spec.String, `" "`)),
 	}
 }
 
 func callPrint(c *call) (starlark.Value, error) {
-	msg, err := c.logText(c.rest, c.strOr("sep", " "))
+	msg, err := c.logText(c.Rest, c.StrOr("sep", " "))
 	if err != nil {
 		return nil, err
 	}

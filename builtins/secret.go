@@ -7,24 +7,24 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Secrets: texts that no log line, error or JSON shows.
 
-func secretSpecs() []Spec {
-	return []Spec{
-		{Name: "k8s.secret", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callSecret,
-			Params: []Param{required("name", TypeString), required("key", TypeString),
-				optional("namespace", TypeString, "None")}},
-		{Name: "reveal", Phases: PhaseAny, call: callReveal, Params: []Param{required("s", TypeSecret)}},
+func secretSpecs() []spec.Spec {
+	return []spec.Spec{
+		declare("k8s.secret", spec.InRun|spec.InReview, spec.Reads, callSecret, spec.Required("name", spec.String),
+			spec.Required("key", spec.String), spec.Optional("namespace", spec.String, "None")),
+		declare("reveal", spec.Anywhere, spec.NoEffect, callReveal, spec.Required("s", spec.Secret)),
 	}
 }
 
 func callSecret(c *call) (starlark.Value, error) {
 	m, ref, err := c.readObject(effect.Ref{
-		APIVersion: "v1", Kind: "Secret", Name: c.str("name"), Namespace: c.str("namespace"),
+		APIVersion: "v1", Kind: "Secret", Name: c.Str("name"), Namespace: c.Str("namespace"),
 	})
 	if err != nil {
 		return nil, err
@@ -32,15 +32,15 @@ func callSecret(c *call) (starlark.Value, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%s is not there", ref)
 	}
-	key := c.str("key")
+	key := c.Str("key")
 	data, _ := m["data"].(map[string]any)
 	encoded, ok := data[key].(string)
 	if !ok {
-		return nil, fmt.Errorf("%s has no key %q", ref, clip(key))
+		return nil, fmt.Errorf("%s has no key %q", ref, spec.Clip(key))
 	}
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("%s: key %q is no base64", ref, clip(key))
+		return nil, fmt.Errorf("%s: key %q is no base64", ref, spec.Clip(key))
 	}
 	return object.NewSecret(string(text)), nil
 }
@@ -51,7 +51,7 @@ func openIdentity(obj starlark.Value) error {
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}} {
 		v := obj
 		for _, key := range path {
-			v = member(v, key)
+			v = spec.Member(v, key)
 		}
 		if _, hidden := v.(*object.Secret); hidden {
 			return fmt.Errorf("%s: a secret cannot name an object", strings.Join(path, "."))
@@ -60,21 +60,6 @@ func openIdentity(obj starlark.Value) error {
 	return nil
 }
 
-// member returns a field of a dict, struct or the like, nil when there is none.
-func member(v starlark.Value, key string) starlark.Value {
-	switch v := v.(type) {
-	case starlark.Mapping:
-		if e, found, err := v.Get(starlark.String(key)); found && err == nil {
-			return e
-		}
-	case starlark.HasAttrs:
-		if e, err := v.Attr(key); err == nil {
-			return e
-		}
-	}
-	return nil
-}
-
 func callReveal(c *call) (starlark.Value, error) {
-	return starlark.String(c.arg("s").(*object.Secret).Reveal()), nil
+	return starlark.String(c.Arg("s").(*object.Secret).Reveal()), nil
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Versions: semver.
@@ -14,27 +16,27 @@ import (
 // maxConstraint bounds the text of a constraint.
 const maxConstraint = 1 << 10
 
-func semverSpecs() []Spec {
-	version := required("version", TypeString)
-	return []Spec{
-		{Name: "semver.parse", Phases: PhaseAny, call: callSemverParse, Params: []Param{version}},
-		{Name: "semver.compare", Phases: PhaseAny, call: callSemverCompare,
-			Params: []Param{required("a", TypeString), required("b", TypeString)}},
-		{Name: "semver.matches", Phases: PhaseAny, call: callSemverMatches,
-			Params: []Param{version, required("constraint", TypeString)}},
+func semverSpecs() []spec.Spec {
+	version := spec.Required("version", spec.String)
+	return []spec.Spec{
+		declare("semver.parse", spec.Anywhere, spec.NoEffect, callSemverParse, version),
+		declare("semver.compare", spec.Anywhere, spec.NoEffect, callSemverCompare, spec.Required("a", spec.String),
+			spec.Required("b", spec.String)),
+		declare("semver.matches", spec.Anywhere, spec.NoEffect, callSemverMatches, version,
+			spec.Required("constraint", spec.String)),
 	}
 }
 
 func version(text string) (*semver.Version, error) {
 	v, err := semver.NewVersion(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no version, such as \"1.2.3\"", clip(text))
+		return nil, fmt.Errorf("%q is no version, such as \"1.2.3\"", spec.Clip(text))
 	}
 	return v, nil
 }
 
 func callSemverParse(c *call) (starlark.Value, error) {
-	v, err := version(c.str("version"))
+	v, err := version(c.Str("version"))
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +50,11 @@ func callSemverParse(c *call) (starlark.Value, error) {
 }
 
 func callSemverCompare(c *call) (starlark.Value, error) {
-	a, err := version(c.str("a"))
+	a, err := version(c.Str("a"))
 	if err != nil {
 		return nil, fmt.Errorf("a: %w", err)
 	}
-	b, err := version(c.str("b"))
+	b, err := version(c.Str("b"))
 	if err != nil {
 		return nil, fmt.Errorf("b: %w", err)
 	}
@@ -60,17 +62,17 @@ func callSemverCompare(c *call) (starlark.Value, error) {
 }
 
 func callSemverMatches(c *call) (starlark.Value, error) {
-	v, err := version(c.str("version"))
+	v, err := version(c.Str("version"))
 	if err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
-	text := c.str("constraint")
+	text := c.Str("constraint")
 	if len(text) > maxConstraint {
 		return nil, errors.New("constraint: longer than 1 KiB")
 	}
 	constraint, err := semver.NewConstraint(text)
 	if err != nil {
-		return nil, fmt.Errorf("constraint: %q is none, such as \">=1.2, <2\"", clip(text))
+		return nil, fmt.Errorf("constraint: %q is none, such as \">=1.2, <2\"", spec.Clip(text))
 	}
 	return starlark.Bool(constraint.Check(v)), nil
 }

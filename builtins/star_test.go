@@ -18,6 +18,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -109,9 +110,9 @@ func (f *starFile) check(err error, stmt syntax.Stmt) {
 }
 
 func (f *starFile) readComments(src string) {
-	phases := map[string]Phase{"load": PhaseLoad, "filter": PhaseFilter, "run": PhaseRun, "enabled": PhaseEnabled, "desired": PhaseDesired}
+	phases := map[string]spec.Phase{"load": spec.InLoad, "filter": spec.InFilter, "run": spec.InRun, "enabled": spec.InEnabled, "desired": spec.InDesired}
 	roles := map[string]Role{"lib": RoleLib, "module": RoleModule, "hooks": RoleHooks}
-	f.context = &Context{Phase: PhaseRun, Log: f.log}
+	f.context = &Context{Phase: spec.InRun, Log: f.log}
 	file, run := &File{Path: "web/hooks/a.star", Role: RoleHooks}, newTestRun(&f.composed)
 	for i, line := range strings.Split(src, "\n") {
 		if _, quoted, ok := strings.Cut(line, "### "); ok {
@@ -146,9 +147,9 @@ func (f *starFile) readComments(src string) {
 	}
 	run.Enabled = []string{"webEnabled", "certManagerEnabled"}
 	switch f.context.Phase {
-	case PhaseLoad:
+	case spec.InLoad:
 		f.context.File, f.context.Files = file, testFiles{}
-	case PhaseRun, PhaseEnabled, PhaseDesired:
+	case spec.InRun, spec.InEnabled, spec.InDesired:
 		f.context.Run = run
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -21,28 +22,26 @@ const (
 	maxKeyState = 4 << 10
 )
 
-func stateSpecs() []Spec {
-	key := required("key", TypeString)
-	return []Spec{
-		{Name: "ctx.state.get", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callStateGet,
-			Params: []Param{key, optional("default", TypeAny, "None")}},
-		{Name: "ctx.state.set", Phases: PhaseRun, Effect: EffectWrite, call: callStateSet,
-			Params: []Param{key, required("value", TypeAny)}},
-		{Name: "ctx.state.remove", Phases: PhaseRun, Effect: EffectWrite, call: callStateRemove,
-			Params: []Param{key}},
+func stateSpecs() []spec.Spec {
+	key := spec.Required("key", spec.String)
+	return []spec.Spec{
+		declare("ctx.state.get", spec.InRun|spec.InReview, spec.Reads, callStateGet, key,
+			spec.Optional("default", spec.Any, "None")),
+		declare("ctx.state.set", spec.InRun, spec.Writes, callStateSet, key, spec.Required("value", spec.Any)),
+		declare("ctx.state.remove", spec.InRun, spec.Writes, callStateRemove, key),
 	}
 }
 
 func callStateGet(c *call) (starlark.Value, error) {
-	if v, ok := c.run.state()[c.str("key")]; ok {
+	if v, ok := c.run.state()[c.Str("key")]; ok {
 		return object.FromPlain(v), nil
 	}
-	return c.argOr("default", starlark.None), nil
+	return c.ArgOr("default", starlark.None), nil
 }
 
 func callStateSet(c *call) (starlark.Value, error) {
-	key := c.str("key")
-	v, err := object.ToPlainAt(c.arg("value"), []string{key})
+	key := c.Str("key")
+	v, err := object.ToPlainAt(c.Arg("value"), []string{key})
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
@@ -50,7 +49,7 @@ func callStateSet(c *call) (starlark.Value, error) {
 }
 
 func callStateRemove(c *call) (starlark.Value, error) {
-	key := c.str("key")
+	key := c.Str("key")
 	if _, ok := c.run.state()[key]; !ok {
 		return nil, nil
 	}
@@ -82,7 +81,8 @@ func (r *Run) remember(change func(map[string]any)) error {
 		most, who = maxKeyState, "a hook with for_each, for each object,"
 	}
 	if len(data) > most {
-		return &LimitError{Limit: "state", Detail: fmt.Sprintf("%d bytes of JSON, %s may remember %d", len(data), who, most)}
+		detail := fmt.Sprintf("%d bytes of JSON, %s may remember %d", len(data), who, most)
+		return &spec.LimitError{Limit: "state", Detail: detail}
 	}
 	r.Effects.State = next
 	return nil
@@ -97,7 +97,7 @@ func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
 	}
 	past := &ctxValue{maps.Clone(was.fields)}
 	ended := func(t *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		return nil, finalf("ctx.state.%s: ctx is that of a run that has ended, so it is only read", b.Name())
+		return nil, spec.Finalf("ctx.state.%s: ctx is that of a run that has ended, so it is only read", b.Name())
 	}
 	past.fields["state"] = &namespace{name: "ctx.state", members: starlark.StringDict{
 		"get": starlark.NewBuiltin("get", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -117,9 +117,5 @@ func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
 
 // newState returns ctx.state.
 func newState() starlark.Value {
-	ns := &namespace{name: "ctx.state", members: starlark.StringDict{}}
-	for _, spec := range stateSpecs() {
-		ns.members[spec.Name[len("ctx.state."):]] = newBuiltin(&spec)
-	}
-	return ns
+	return &namespace{name: "ctx.state", members: members("ctx.state.", stateSpecs())}
 }

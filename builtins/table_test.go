@@ -9,49 +9,9 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
-)
 
-// TestTable holds every declaration to what docs, help and stubs need.
-func TestTable(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range Documented() {
-		if seen[s.Name] {
-			t.Errorf("%s: declared twice", s.Name)
-		}
-		seen[s.Name] = true
-		if !strings.HasSuffix(s.Doc, ".") && !strings.HasSuffix(s.Doc, ".)") {
-			t.Errorf("%s: the doc is no sentence: %q", s.Name, s.Doc)
-		}
-		if s.Phases == 0 {
-			t.Errorf("%s: no phases", s.Name)
-		}
-		if s.Constant() == (s.call != nil) {
-			t.Errorf("%s: neither function nor constant, or both", s.Name)
-		}
-		if s.Effect == EffectNone && !s.Constant() && s.Returns == "" && s.Phases == PhaseAny && s.Name != "fail" {
-			t.Errorf("%s: pure, but returns nothing", s.Name)
-		}
-		if s.Effect != EffectNone && s.Phases&PhaseFilter != 0 {
-			t.Errorf("%s: has an effect, but filters may call it", s.Name)
-		}
-		optional := false
-		for _, p := range s.Params {
-			if p.Doc == "" || p.Name == "" || p.Type == "" {
-				t.Errorf("%s: parameter %q is not documented", s.Name, p.Name)
-			}
-			if !strings.HasSuffix(p.Doc, ".") {
-				t.Errorf("%s: %s: the doc is no sentence: %q", s.Name, p.Name, p.Doc)
-			}
-			if strings.HasPrefix(p.Name, "*") || p.Keyword {
-				continue
-			}
-			if p.Default == "" && optional {
-				t.Errorf("%s: %s is required, but comes after optional ones", s.Name, p.Name)
-			}
-			optional = optional || p.Default != ""
-		}
-	}
-}
+	"github.com/starling-operator/starling/builtins/spec"
+)
 
 // TestNames makes sure that everything of the issue is there, and nothing of a
 // type that go.starlark.net would take for its own.
@@ -86,7 +46,7 @@ func exec(t *testing.T, c *Context, src string) (starlark.Value, error) {
 
 func TestFailError(t *testing.T) {
 	run := newTestRun(new(int))
-	_, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "def f():\n    fail({\"a\": 1}, retry_after = 1.5)\nf()\n")
+	_, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "def f():\n    fail({\"a\": 1}, retry_after = 1.5)\nf()\n")
 	var fail *FailError
 	if !errors.As(err, &fail) {
 		t.Fatalf("got %v", err)
@@ -99,8 +59,8 @@ func TestFailError(t *testing.T) {
 func TestLimitError(t *testing.T) {
 	run := newTestRun(new(int))
 	run.Limits.MaxWrites = 1
-	_, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, "values.set('a', 1)\nvalues.set('b', 1)\n")
-	var limit *LimitError
+	_, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, "values.set('a', 1)\nvalues.set('b', 1)\n")
+	var limit *spec.LimitError
 	if !errors.As(err, &limit) || limit.Limit != "effects" {
 		t.Errorf("got %v", err)
 	}
@@ -116,7 +76,7 @@ func TestDecisionOf(t *testing.T) {
 		"r = waiting('a domain')": {Answer: AnswerWaiting, Reason: "a domain"},
 		"r = disabled('off')":     {Answer: AnswerDisabled, Reason: "off"},
 	} {
-		v, err := exec(t, &Context{Phase: PhaseEnabled, Run: newTestRun(new(int)), Log: &memoryLog{}}, src)
+		v, err := exec(t, &Context{Phase: spec.InEnabled, Run: newTestRun(new(int)), Log: &memoryLog{}}, src)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +104,7 @@ func TestWithoutContext(t *testing.T) {
 			t.Errorf("%s: %v", src, err)
 		}
 	}
-	for phase, src := range map[Phase]string{PhaseRun: "values.get('a')", PhaseLoad: "hook(len, on = [])"} {
+	for phase, src := range map[spec.Phase]string{spec.InRun: "values.get('a')", spec.InLoad: "hook(len, on = [])"} {
 		if _, err := exec(t, &Context{Phase: phase, Log: &memoryLog{}}, src); err == nil || !strings.HasSuffix(err.Error(), "is not available here") {
 			t.Errorf("%s: %v", src, err)
 		}

@@ -11,6 +11,7 @@ import (
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -131,45 +132,45 @@ func (e *ExpectError) Error() string {
 	return e.Msg
 }
 
-func testSpecs() []Spec {
-	module := optional("module", TypeString, "None")
+func testSpecs() []spec.Spec {
+	module := spec.Optional("module", spec.String, "None")
 	get := k8sReadSpecs() // but for default=: a test may read all
-	spec, read := testSpec(EffectWrite), testSpec(EffectRead)
-	return append([]Spec{
-		spec("start", callTestStart, optional("all", TypeBool, "False")),
-		spec("settle", callTestSettle),
-		spec("restart", worldDoes(World.Restart)),
-		spec("quiet", callTestQuiet, optional("requests", TypeBool, "False")),
-		spec("expect_failure", callExpectFailure, required("hook", TypeString), required("pattern", TypeString)),
-		spec("clock.advance", callTestAdvance, required("by", TypeDuration)),
+	row, read := testSpec(spec.Writes), testSpec(spec.Reads)
+	return append([]spec.Spec{
+		row("start", callTestStart, spec.Optional("all", spec.Bool, "False")),
+		row("settle", callTestSettle),
+		row("restart", worldDoes(World.Restart)),
+		row("quiet", callTestQuiet, spec.Optional("requests", spec.Bool, "False")),
+		row("expect_failure", callExpectFailure, spec.Required("hook", spec.String), spec.Required("pattern", spec.String)),
+		row("clock.advance", callTestAdvance, spec.Required("by", spec.Duration)),
 		read("clock.now", callTestNow),
-		spec("cluster.apply", callTestApply, rest("*objs", TypeAny)),
-		spec("cluster.delete", callTestDelete, refParam),
-		spec("cluster.patch", callTestPatch, refParam, keyword("merge", TypeDict, "")),
+		row("cluster.apply", callTestApply, spec.Rest("*objs", spec.Any)),
+		row("cluster.delete", callTestDelete, refParam),
+		row("cluster.patch", callTestPatch, refParam, spec.Keyword("merge", spec.Dict, "")),
 		read("cluster.get", callTestGet, get[0].Params[:len(get[0].Params)-1]...),
 		read("cluster.list", callTestList, get[1].Params[:len(get[1].Params)-1]...),
-		spec("cluster.fail_next", callTestFail, required("verb", TypeString), required("kind", TypeString),
-			required("error", TypeString), optional("times", TypeInt, "1")),
-		spec("config", callTestConfig, required("values", TypeDict), optional("module", TypeString, "None")),
-		spec("enable", callTestSwitch(true), module),
-		spec("disable", callTestSwitch(false), module),
-		read("values.get", callTestValues, required("path", TypePath), optional("default", TypeAny, "None"), module),
-		read("runs", callTestRuns, required("hook", TypeString)),
-		read("metrics.get", callTestMetric, required("name", TypeString), keyword("labels", TypeDict, "{}"),
-			rest("**more", TypeAny)),
+		row("cluster.fail_next", callTestFail, spec.Required("verb", spec.String), spec.Required("kind", spec.String),
+			spec.Required("error", spec.String), spec.Optional("times", spec.Int, "1")),
+		row("config", callTestConfig, spec.Required("values", spec.Dict), spec.Optional("module", spec.String, "None")),
+		row("enable", callTestSwitch(true), module),
+		row("disable", callTestSwitch(false), module),
+		read("values.get", callTestValues, spec.Required("path", spec.Path), spec.Optional("default", spec.Any, "None"), module),
+		read("runs", callTestRuns, spec.Required("hook", spec.String)),
+		read("metrics.get", callTestMetric, spec.Required("name", spec.String), spec.Keyword("labels", spec.Dict, "{}"),
+			spec.Rest("**more", spec.Any)),
 		read("release", callTestRelease, module),
-		read("expect", callExpect, required("x", TypeAny)),
-		spec("expect_error", callExpectError, required("fn", TypeFunction), required("pattern", TypeString)),
-		spec("varies", callTestVaries, required("kind", TypeString), rest("*paths", TypeAny)),
-		spec("golden", callGolden, required("name", TypeString), required("value", TypeAny)),
+		read("expect", callExpect, spec.Required("x", spec.Any)),
+		row("expect_error", callExpectError, spec.Required("fn", spec.Function), spec.Required("pattern", spec.String)),
+		row("varies", callTestVaries, spec.Required("kind", spec.String), spec.Rest("*paths", spec.Any)),
+		row("golden", callGolden, spec.Required("name", spec.String), spec.Required("value", spec.Any)),
 	}, slices.Concat(testAskSpecs(), testPodSpecs(), testWorkloadSpecs())...)
 }
 
 // testSpec makes declarations of functions of t.
-func testSpec(e EffectClass) func(string, func(*call, *Test) (starlark.Value, error), ...Param) Spec {
-	return func(name string, do func(*call, *Test) (starlark.Value, error), params ...Param) Spec {
-		return Spec{Name: "t." + name, Phases: PhaseTest, Effect: e, Params: params,
-			call: func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) }}
+func testSpec(e spec.EffectClass) func(string, func(*call, *Test) (starlark.Value, error), ...spec.Param) spec.Spec {
+	return func(name string, do func(*call, *Test) (starlark.Value, error), params ...spec.Param) spec.Spec {
+		return declare("t."+name, spec.InTest, e, func(c *call) (starlark.Value, error) { return do(c, c.ctx.Test) },
+			params...)
 	}
 }
 
@@ -178,7 +179,7 @@ func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starla
 }
 
 func callTestStart(c *call, t *Test) (starlark.Value, error) {
-	return nil, c.unfailed(t, t.World.Start(t.Ctx, c.boolOr("all", false)))
+	return nil, c.unfailed(t, t.World.Start(t.Ctx, c.BoolOr("all", false)))
 }
 
 func callTestSettle(c *call, t *Test) (starlark.Value, error) {
@@ -194,12 +195,12 @@ func (c *call) unfailed(t *Test, err error) error {
 }
 
 func callExpectFailure(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.ExpectFailure(c.str("hook"), c.str("pattern"))
+	return nil, t.World.ExpectFailure(c.Str("hook"), c.Str("pattern"))
 }
 
 func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
 	what, err := "", error(nil)
-	if c.boolOr("requests", false) {
+	if c.BoolOr("requests", false) {
 		what, err = t.World.Requests(t.Ctx)
 	}
 	if err == nil && what == "" {
@@ -212,14 +213,14 @@ func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestAdvance(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.Advance(t.Ctx, c.durationOr("by", 0))
+	return nil, t.World.Advance(t.Ctx, c.DurationOr("by", 0))
 }
 
 func callTestNow(_ *call, t *Test) (starlark.Value, error) { return startime.Time(t.World.Now()), nil }
 
 func callTestApply(c *call, t *Test) (starlark.Value, error) {
 	var objects []map[string]any
-	for i, v := range c.rest {
+	for i, v := range c.Rest {
 		more, err := testObjects(v)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
@@ -250,7 +251,7 @@ func callTestPatch(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	merge, err := object.ToPlain(c.arg("merge"))
+	merge, err := object.ToPlain(c.Arg("merge"))
 	if err != nil {
 		return nil, fmt.Errorf("merge: %w", err)
 	}
@@ -258,7 +259,7 @@ func callTestPatch(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestGet(c *call, t *Test) (starlark.Value, error) {
-	ref := effect.Ref{APIVersion: c.str("api_version"), Kind: c.str("kind"), Name: c.str("name"), Namespace: c.str("namespace")}
+	ref := effect.Ref{APIVersion: c.Str("api_version"), Kind: c.Str("kind"), Name: c.Str("name"), Namespace: c.Str("namespace")}
 	m, err := t.World.Get(t.Ctx, ref)
 	if err != nil || m == nil {
 		return starlark.None, err
@@ -267,15 +268,15 @@ func callTestGet(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestList(c *call, t *Test) (starlark.Value, error) {
-	labels, err := selectorText(c.arg("labels"))
+	labels, err := selectorText(c.Arg("labels"))
 	if err != nil {
 		return nil, fmt.Errorf("labels: %w", err)
 	}
-	fields, err := selectorText(c.arg("fields"))
+	fields, err := selectorText(c.Arg("fields"))
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
-	found, err := t.World.List(t.Ctx, c.str("api_version"), c.str("kind"), c.strings("namespaces"), labels, fields)
+	found, err := t.World.List(t.Ctx, c.Str("api_version"), c.Str("kind"), c.Strings("namespaces"), labels, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -287,13 +288,13 @@ func callTestList(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestFail(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.FailNext(c.str("verb"), c.str("kind"), c.str("error"), c.intOr("times", 1))
+	return nil, t.World.FailNext(c.Str("verb"), c.Str("kind"), c.Str("error"), c.IntOr("times", 1))
 }
 
-func (c *call) testModule(t *Test) string { return c.strOr("module", t.World.Module()) }
+func (c *call) testModule(t *Test) string { return c.StrOr("module", t.World.Module()) }
 
 func callTestConfig(c *call, t *Test) (starlark.Value, error) {
-	plain, err := object.ToPlain(c.arg("values"))
+	plain, err := object.ToPlain(c.Arg("values"))
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
@@ -311,18 +312,18 @@ func callTestValues(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := object.ParsePath(c.arg("path"))
+	path, err := object.ParsePath(c.Arg("path"))
 	if err != nil {
 		return nil, fmt.Errorf("path: %w", err)
 	}
 	if v, ok := object.Get(all, path.Resolve(all)); ok && v != nil {
 		return object.FromPlain(v), nil
 	}
-	return c.argOr("default", starlark.None), nil
+	return c.ArgOr("default", starlark.None), nil
 }
 
 func callTestRuns(c *call, t *Test) (starlark.Value, error) {
-	runs, err := t.World.Runs(c.str("hook"))
+	runs, err := t.World.Runs(c.Str("hook"))
 	if err != nil {
 		return nil, err
 	}
@@ -334,15 +335,15 @@ func callTestRuns(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestVaries(c *call, t *Test) (starlark.Value, error) {
-	if len(c.rest) == 0 {
+	if len(c.Rest) == 0 {
 		return nil, errors.New("paths: none is given")
 	}
-	for i, v := range c.rest {
+	for i, v := range c.Rest {
 		path, err := object.ParsePath(v)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+2, err)
 		}
-		t.World.Vary(c.str("kind"), path)
+		t.World.Vary(c.Str("kind"), path)
 	}
 	return nil, nil
 }

@@ -8,16 +8,17 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-func testPodSpecs() []Spec {
-	spec, fn := testSpec(EffectWrite), required("fn", TypeFunction)
-	return []Spec{
-		spec("exec", callTestExec, fn),
-		spec("ask", callTestAsk, fn),
-		spec("logs", callTestLogs, fn),
+func testPodSpecs() []spec.Spec {
+	row, fn := testSpec(spec.Writes), spec.Required("fn", spec.Function)
+	return []spec.Spec{
+		row("exec", callTestExec, fn),
+		row("ask", callTestAsk, fn),
+		row("logs", callTestLogs, fn),
 	}
 }
 
@@ -25,9 +26,9 @@ func testPodSpecs() []Spec {
 func (c *call) asksPod(pod effect.Ref, container string, more starlark.StringDict) (starlark.Value, error) {
 	more["pod"], more["namespace"], more["container"] = starlark.String(pod.Name), starlark.String(pod.Namespace), starlark.String(container)
 	// The test waits in its own call meanwhile.
-	thread := &starlark.Thread{Name: c.spec.Name}
+	thread := &starlark.Thread{Name: c.Spec.Name}
 	Attach(thread, c.ctx)
-	return starlark.Call(thread, c.arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), more)}, nil)
+	return starlark.Call(thread, c.Arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), more)}, nil)
 }
 
 func callTestExec(c *call, t *Test) (starlark.Value, error) {
@@ -92,9 +93,9 @@ func outputOf(v starlark.Value) ([]byte, error) {
 func callTestAsk(c *call, t *Test) (starlark.Value, error) {
 	t.World.AnswerAsk(func(q effect.Ask) (map[string]any, error) {
 		kind, _ := q.Object["kind"].(string)
-		thread := &starlark.Thread{Name: c.spec.Name}
+		thread := &starlark.Thread{Name: c.Spec.Name}
 		Attach(thread, c.ctx)
-		v, err := starlark.Call(thread, c.arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), starlark.StringDict{
+		v, err := starlark.Call(thread, c.Arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), starlark.StringDict{
 			"kind": starlark.String(kind), "spec": object.FromPlain(q.Object["spec"]), "namespace": starlark.String(q.Ref.Namespace), "name": starlark.String(q.Ref.Name),
 		})}, nil)
 		switch {
@@ -127,10 +128,10 @@ func callTestLogs(c *call, t *Test) (starlark.Value, error) {
 			return nil, err
 		case v == starlark.None:
 			return nil, &NoAnswerError{"there is no log: the function of t.logs returned None"}
-		case !isText(v):
-			return nil, fmt.Errorf("t.logs: the function returned %s, want %s or None", v.Type(), TypeText)
+		case !spec.IsText(v):
+			return nil, fmt.Errorf("t.logs: the function returned %s, want %s or None", v.Type(), spec.Text)
 		}
-		text, _ := openText(v)
+		text, _ := spec.OpenText(v)
 		if len(text) > q.MaxBytes {
 			return nil, TooLargeLog(q.MaxBytes)
 		}

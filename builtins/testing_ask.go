@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -30,26 +31,26 @@ type SentMessage struct {
 	Body                   string
 }
 
-func testAskSpecs() []Spec {
-	spec, read := testSpec(EffectWrite), testSpec(EffectRead)
-	return []Spec{
-		spec("admit", callTestAdmit, required("obj", TypeDict), optional("operation", TypeString, `"CREATE"`),
-			optional("old", TypeDict, "None"), optional("user", TypeString, `"test"`),
-			optional("groups", TypeStrings, "[]"), keyword("subresource", TypeString, "None")),
-		spec("convert", callTestConvert, required("obj", TypeDict), required("to", TypeString)),
-		spec("request", callTestRequest, required("path", TypeString), optional("body", TypeAny, `""`),
-			optional("headers", TypeDict, "{}"), optional("method", TypeString, `"POST"`)),
-		spec("http", callTestHTTP, required("host", TypeString), required("fn", TypeFunction)),
-		spec("env", func(c *call, t *Test) (starlark.Value, error) {
-			t.World.Env(c.str("name"), c.str("text"))
+func testAskSpecs() []spec.Spec {
+	row, read := testSpec(spec.Writes), testSpec(spec.Reads)
+	return []spec.Spec{
+		row("admit", callTestAdmit, spec.Required("obj", spec.Dict), spec.Optional("operation", spec.String, `"CREATE"`),
+			spec.Optional("old", spec.Dict, "None"), spec.Optional("user", spec.String, `"test"`),
+			spec.Optional("groups", spec.Strings, "[]"), spec.Keyword("subresource", spec.String, "None")),
+		row("convert", callTestConvert, spec.Required("obj", spec.Dict), spec.Required("to", spec.String)),
+		row("request", callTestRequest, spec.Required("path", spec.String), spec.Optional("body", spec.Any, `""`),
+			spec.Optional("headers", spec.Dict, "{}"), spec.Optional("method", spec.String, `"POST"`)),
+		row("http", callTestHTTP, spec.Required("host", spec.String), spec.Required("fn", spec.Function)),
+		row("env", func(c *call, t *Test) (starlark.Value, error) {
+			t.World.Env(c.Str("name"), c.Str("text"))
 			return nil, nil
-		}, required("name", TypeString), required("text", TypeString)),
-		read("plan", callTestPlan, optional("all", TypeBool, "False")),
-		spec("replay", callTestReplay, required("run", TypeDict)),
-		read("desired", callTestDesired, required("fn", TypeFunction), required("obj", TypeAny),
-			optional("children", TypeList, "[]"), optional("reads", TypeDict, "{}"),
-			optional("values", TypeDict, "{}"), optional("now", TypeAny, "None")),
-		read("controller", callTestController, required("name", TypeString)),
+		}, spec.Required("name", spec.String), spec.Required("text", spec.String)),
+		read("plan", callTestPlan, spec.Optional("all", spec.Bool, "False")),
+		row("replay", callTestReplay, spec.Required("run", spec.Dict)),
+		read("desired", callTestDesired, spec.Required("fn", spec.Function), spec.Required("obj", spec.Any),
+			spec.Optional("children", spec.List, "[]"), spec.Optional("reads", spec.Dict, "{}"),
+			spec.Optional("values", spec.Dict, "{}"), spec.Optional("now", spec.Any, "None")),
+		read("controller", callTestController, spec.Required("name", spec.String)),
 		read("sent", callTestSent),
 	}
 }
@@ -63,7 +64,7 @@ type TestPlan struct {
 }
 
 func callTestPlan(c *call, t *Test) (starlark.Value, error) {
-	got, err := t.World.Plan(t.Ctx, c.boolOr("all", false))
+	got, err := t.World.Plan(t.Ctx, c.BoolOr("all", false))
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +100,11 @@ func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	operation := c.strOr("operation", "CREATE")
+	operation := c.StrOr("operation", "CREATE")
 	if err := checkOperation(operation); err != nil {
 		return nil, fmt.Errorf("operation: %w", err)
 	}
-	got, err := t.World.Admit(t.Ctx, obj, old, operation, c.str("subresource"), ReviewUser{Name: c.strOr("user", "test"), Groups: c.strings("groups")})
+	got, err := t.World.Admit(t.Ctx, obj, old, operation, c.Str("subresource"), ReviewUser{Name: c.StrOr("user", "test"), Groups: c.Strings("groups")})
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +123,12 @@ func checkOperation(operation string) error {
 	case "CREATE", "UPDATE", "DELETE":
 		return nil
 	}
-	return fmt.Errorf("got %q, want CREATE, UPDATE or DELETE", clip(operation))
+	return fmt.Errorf("got %q, want CREATE, UPDATE or DELETE", spec.Clip(operation))
 }
 
 // plainDict returns a dict argument as plain data, nil when it was not given.
 func (c *call) plainDict(name string) (map[string]any, error) {
-	v := c.arg(name)
+	v := c.Arg(name)
 	if v == nil {
 		return nil, nil
 	}
@@ -143,7 +144,7 @@ func callTestConvert(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := t.World.Convert(t.Ctx, obj, c.str("to"))
+	out, err := t.World.Convert(t.Ctx, obj, c.Str("to"))
 	if err != nil {
 		return nil, err
 	}
@@ -151,15 +152,15 @@ func callTestConvert(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callTestRequest(c *call, t *Test) (starlark.Value, error) {
-	headers, err := httpHeaders(c.arg("headers"))
+	headers, err := httpHeaders(c.Arg("headers"))
 	if err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	body, err := bodyText(c.argOr("body", starlark.String("")))
+	body, err := bodyText(c.ArgOr("body", starlark.String("")))
 	if err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	got, err := t.World.Request(t.Ctx, c.strOr("method", "POST"), c.str("path"), body, headers)
+	got, err := t.World.Request(t.Ctx, c.StrOr("method", "POST"), c.Str("path"), body, headers)
 	if err != nil {
 		return nil, err
 	}
@@ -190,8 +191,8 @@ func jsonOrNone(body string) starlark.Value {
 }
 
 func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
-	fn := c.arg("fn").(starlark.Callable)
-	t.World.HTTP(c.str("host"), func(r effect.Request) (Fetched, error) {
+	fn := c.Arg("fn").(starlark.Callable)
+	t.World.HTTP(c.Str("host"), func(r effect.Request) (Fetched, error) {
 		headers := map[string]any{}
 		for k, v := range r.Headers {
 			headers[k] = v

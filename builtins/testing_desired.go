@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -15,15 +16,15 @@ import (
 
 // callTestDesired calls a function as a controller does, on the thread of the test.
 func callTestDesired(c *call, t *Test) (starlark.Value, error) {
-	fn := c.arg("fn").(starlark.Callable)
+	fn := c.Arg("fn").(starlark.Callable)
 	if err := takesParent(fn); err != nil {
 		return nil, fmt.Errorf("fn: %w", err)
 	}
-	parent, err := plainObject(c.arg("obj"))
+	parent, err := plainObject(c.Arg("obj"))
 	if err != nil {
 		return nil, fmt.Errorf("obj: %w", err)
 	}
-	children, err := childrenOf(c.argOr("children", starlark.NewList(nil)))
+	children, err := childrenOf(c.ArgOr("children", starlark.NewList(nil)))
 	if err != nil {
 		return nil, fmt.Errorf("children: %w", err)
 	}
@@ -44,17 +45,17 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		key = ref.Namespace + "/" + ref.Name
 	}
 	desired := *c.ctx
-	desired.Phase, desired.Test, desired.Run = PhaseDesired, nil, run
+	desired.Phase, desired.Test, desired.Run = spec.InDesired, nil, run
 	o := object.New(parent)
 	ask := func(do func() error) error {
-		Attach(c.thread, &desired)
-		defer Attach(c.thread, c.ctx)
+		Attach(c.Thread, &desired)
+		defer Attach(c.Thread, c.ctx)
 		return do()
 	}
 	answer := &testAnswer{parent: o, key: key, ask: ask, lookups: lookups, run: run}
 	q, unspent := Question{Key: key, Parent: o, Children: children, Lookups: lookups}, *run
 	err = ask(func() error {
-		v, err := starlark.Call(c.thread, fn, q.args(), nil)
+		v, err := starlark.Call(c.Thread, fn, q.args(), nil)
 		if err == nil {
 			answer.Desired, err = DesiredOf(v)
 		}
@@ -62,7 +63,7 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 			return err
 		}
 		*run = unspent
-		return askAgain(c.thread, fn, q.args(), &answer.Desired)
+		return askAgain(c.Thread, fn, q.args(), &answer.Desired)
 	})
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *call) testLookups(t *Test, fn starlark.Callable) (*Lookups, error) {
 		return nil, fmt.Errorf("reads: %w", err)
 	}
 	o.Now = t.World.Now()
-	if now := c.arg("now"); now != nil && now != starlark.None {
+	if now := c.Arg("now"); now != nil && now != starlark.None {
 		if o.Now, err = timeOf(now); err != nil {
 			return nil, fmt.Errorf("now: %w", err)
 		}
@@ -103,7 +104,7 @@ type testAnswer struct {
 	// lookups answers what it asks beside them.
 	lookups *Lookups
 	run     *Run
-	// ask does something in PhaseDesired.
+	// ask does something in spec.InDesired.
 	ask func(func() error) error
 }
 
@@ -209,7 +210,7 @@ func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child
 }
 
 func callTestController(c *call, t *Test) (starlark.Value, error) {
-	controller := c.str("name")
+	controller := c.Str("name")
 	return starlarkstruct.FromStringDict(starlark.String("controller"), starlark.StringDict{
 		"actions": starlark.NewBuiltin("actions", func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			var key string

@@ -6,17 +6,18 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 func callGolden(c *call, t *Test) (starlark.Value, error) {
-	name := c.str("name")
+	name := c.Str("name")
 	if name == "" || len(name) > 100 || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
-		return nil, fmt.Errorf("name: %q is no name of a file", clip(name))
+		return nil, fmt.Errorf("name: %q is no name of a file", spec.Clip(name))
 	}
-	text, ok := starlark.AsString(c.arg("value"))
+	text, ok := starlark.AsString(c.Arg("value"))
 	if !ok {
-		plain, err := object.ToPlain(c.arg("value"))
+		plain, err := object.ToPlain(c.Arg("value"))
 		if err != nil {
 			return nil, fmt.Errorf("value: %w", err)
 		}

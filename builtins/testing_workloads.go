@@ -8,6 +8,8 @@ import (
 
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // TestWorkloads is the part of [World] in which Deployments, Pods and the like move.
@@ -27,25 +29,25 @@ type PodFailure struct {
 	Times int
 }
 
-func testWorkloadSpecs() []Spec {
-	spec := testSpec(EffectWrite)
-	labels := optional("labels", TypeSelector, "None")
-	namespace := optional("namespace", TypeString, `"default"`)
-	times := optional("times", TypeInt, "0")
-	code := optional("exit_code", TypeInt, "1")
-	return []Spec{
-		spec("workloads", callTestWorkloads, optional("ready_after", TypeDuration, `"0s"`),
-			optional("completes_after", TypeDuration, `"0s"`)),
-		spec("pods.fail", callPodsFail, labels, namespace, times, code),
-		spec("pods.recover", callPodsRecover, labels, namespace),
-		spec("jobs.fail", callJobFail, required("name", TypeString),
-			optional("namespace", TypeString, `"default"`), times, code),
-		spec("stale", callTestStale, required("kind", TypeString)),
+func testWorkloadSpecs() []spec.Spec {
+	row := testSpec(spec.Writes)
+	labels := spec.Optional("labels", spec.Selector, "None")
+	namespace := spec.Optional("namespace", spec.String, `"default"`)
+	times := spec.Optional("times", spec.Int, "0")
+	code := spec.Optional("exit_code", spec.Int, "1")
+	return []spec.Spec{
+		row("workloads", callTestWorkloads, spec.Optional("ready_after", spec.Duration, `"0s"`),
+			spec.Optional("completes_after", spec.Duration, `"0s"`)),
+		row("pods.fail", callPodsFail, labels, namespace, times, code),
+		row("pods.recover", callPodsRecover, labels, namespace),
+		row("jobs.fail", callJobFail, spec.Required("name", spec.String),
+			spec.Optional("namespace", spec.String, `"default"`), times, code),
+		row("stale", callTestStale, spec.Required("kind", spec.String)),
 	}
 }
 
 func callTestWorkloads(c *call, t *Test) (starlark.Value, error) {
-	ready, completes := c.durationOr("ready_after", 0), c.durationOr("completes_after", 0)
+	ready, completes := c.DurationOr("ready_after", 0), c.DurationOr("completes_after", 0)
 	for name, d := range map[string]time.Duration{"ready_after": ready, "completes_after": completes} {
 		if d < 0 || d%time.Second != 0 {
 			return nil, fmt.Errorf("%s: %s is no number of whole seconds, which is how Kubernetes writes times", name, d)
@@ -63,14 +65,14 @@ func callPodsFail(c *call, t *Test) (starlark.Value, error) {
 }
 
 func callJobFail(c *call, t *Test) (starlark.Value, error) {
-	if name := c.str("name"); len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return nil, fmt.Errorf("name: %q is no name of a Job: t.jobs.fail takes one Job, t.pods.fail Pods by their labels", clip(name))
+	if name := c.Str("name"); len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, fmt.Errorf("name: %q is no name of a Job: t.jobs.fail takes one Job, t.pods.fail Pods by their labels", spec.Clip(name))
 	}
-	return nil, c.failPods(t, "batch.kubernetes.io/job-name="+c.str("name"))
+	return nil, c.failPods(t, "batch.kubernetes.io/job-name="+c.Str("name"))
 }
 
 func (c *call) failPods(t *Test, labels string) error {
-	f := PodFailure{Namespace: c.strOr("namespace", "default"), Labels: labels, ExitCode: c.intOr("exit_code", 1), Times: c.intOr("times", 0)}
+	f := PodFailure{Namespace: c.StrOr("namespace", "default"), Labels: labels, ExitCode: c.IntOr("exit_code", 1), Times: c.IntOr("times", 0)}
 	if f.Times < 0 {
 		return errors.New("times: it is below 0")
 	}
@@ -85,9 +87,9 @@ func callPodsRecover(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, t.World.RecoverPods(t.Ctx, c.strOr("namespace", "default"), labels)
+	return nil, t.World.RecoverPods(t.Ctx, c.StrOr("namespace", "default"), labels)
 }
 
 func callTestStale(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.Stale(c.str("kind"))
+	return nil, t.World.Stale(c.Str("kind"))
 }

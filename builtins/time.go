@@ -7,39 +7,31 @@ import (
 
 	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Times and durations, with the values of go.starlark.net's time library.
 
-func timeSpecs() []Spec {
-	const phases = PhaseAny
-	location := optional("location", TypeString, `"UTC"`)
+func timeSpecs() []spec.Spec {
+	const phases = spec.Anywhere
+	location := spec.Optional("location", spec.String, `"UTC"`)
 	member := func(name string) starlark.Value { return startime.Module.Members[name] }
-	unit := func(name string) Spec {
-		return Spec{Name: "time." + name, Phases: phases, value: member(name)}
+	unit := func(name string) spec.Spec {
+		return spec.Spec{Name: "time." + name, Phases: phases, Value: member(name)}
 	}
-	part := func(name string) Param { return keyword(name, TypeInt, "0") }
-	return []Spec{
-		{Name: "time.now", Phases: PhaseRun | PhaseReview, Effect: EffectRead, call: callNow},
-		{Name: "time.parse_time", Phases: phases, call: callParseTime,
-			Params: []Param{required("x", TypeString),
-				optional("format", TypeString, `"2006-01-02T15:04:05Z07:00"`), location}},
-		{Name: "time.parse_duration", Phases: phases, call: callParseDuration,
-			Params: []Param{required("d", TypeAny)}},
-		{Name: "time.from_timestamp", Phases: phases, call: callFromTimestamp,
-			Params: []Param{required("sec", TypeAny), optional("nsec", TypeAny, "0")}},
-		{Name: "time.is_valid_timezone", Phases: phases, call: callIsZone,
-			Params: []Param{required("loc", TypeString)}},
-		{Name: "time.time", Phases: phases, call: callTime, Params: []Param{
-			part("year"), part("month"), part("day"), part("hour"), part("minute"), part("second"),
-			part("nanosecond"), keyword("location", TypeString, `"UTC"`),
-		}},
-		unit("nanosecond"),
-		unit("microsecond"),
-		unit("millisecond"),
-		unit("second"),
-		unit("minute"),
-		unit("hour"),
+	part := func(name string) spec.Param { return spec.Keyword(name, spec.Int, "0") }
+	return []spec.Spec{
+		declare("time.now", spec.InRun|spec.InReview, spec.Reads, callNow),
+		declare("time.parse_time", phases, spec.NoEffect, callParseTime, spec.Required("x", spec.String),
+			spec.Optional("format", spec.String, `"2006-01-02T15:04:05Z07:00"`), location),
+		declare("time.parse_duration", phases, spec.NoEffect, callParseDuration, spec.Required("d", spec.Any)),
+		declare("time.from_timestamp", phases, spec.NoEffect, callFromTimestamp, spec.Required("sec", spec.Any),
+			spec.Optional("nsec", spec.Any, "0")),
+		declare("time.is_valid_timezone", phases, spec.NoEffect, callIsZone, spec.Required("loc", spec.String)),
+		declare("time.time", phases, spec.NoEffect, callTime, part("year"), part("month"), part("day"), part("hour"),
+			part("minute"), part("second"), part("nanosecond"), spec.Keyword("location", spec.String, `"UTC"`)),
+		unit("nanosecond"), unit("microsecond"), unit("millisecond"), unit("second"), unit("minute"), unit("hour"),
 	}
 }
 
@@ -50,35 +42,35 @@ const maxTime = 1 << 10
 
 func callParseTime(c *call) (starlark.Value, error) {
 	for _, name := range []string{"x", "format"} {
-		if len(c.str(name)) > maxTime {
+		if len(c.Str(name)) > maxTime {
 			return nil, fmt.Errorf("%s: longer than 1 KiB", name)
 		}
 	}
-	loc, err := zone(c.strOr("location", "UTC"))
+	loc, err := zone(c.StrOr("location", "UTC"))
 	if err != nil {
 		return nil, err
 	}
-	t, err := time.ParseInLocation(c.strOr("format", time.RFC3339), c.str("x"), loc)
+	t, err := time.ParseInLocation(c.StrOr("format", time.RFC3339), c.Str("x"), loc)
 	for _, name := range []string{"MST", "-0700"} { // what str makes of a time; not every zone has a name
-		if said, other := time.Parse("2006-01-02 15:04:05.999999999 -0700 "+name, c.str("x")); c.arg("format") == nil && other == nil {
+		if said, other := time.Parse("2006-01-02 15:04:05.999999999 -0700 "+name, c.Str("x")); c.Arg("format") == nil && other == nil {
 			t, err = said, nil
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q is no such time: %w", clip(c.str("x")), err)
+		return nil, fmt.Errorf("%q is no such time: %w", spec.Clip(c.Str("x")), err)
 	}
 	return startime.Time(t), nil
 }
 
 func callParseDuration(c *call) (starlark.Value, error) {
-	if text, ok := c.arg("d").(starlark.String); ok && len(text) > maxTime {
+	if text, ok := c.Arg("d").(starlark.String); ok && len(text) > maxTime {
 		return nil, errors.New("d: longer than 1 KiB")
 	}
-	return c.library(startime.Module.Members["parse_duration"], c.arg("d"))
+	return c.library(startime.Module.Members["parse_duration"], c.Arg("d"))
 }
 
 func callFromTimestamp(c *call) (starlark.Value, error) {
-	v, err := c.library(startime.Module.Members["from_timestamp"], c.arg("sec"), c.argOr("nsec", starlark.MakeInt(0)))
+	v, err := c.library(startime.Module.Members["from_timestamp"], c.Arg("sec"), c.ArgOr("nsec", starlark.MakeInt(0)))
 	if err != nil {
 		return nil, err
 	}
@@ -86,24 +78,24 @@ func callFromTimestamp(c *call) (starlark.Value, error) {
 }
 
 func callIsZone(c *call) (starlark.Value, error) {
-	_, err := zone(c.str("loc"))
+	_, err := zone(c.Str("loc"))
 	return starlark.Bool(err == nil), nil
 }
 
 func callTime(c *call) (starlark.Value, error) {
-	loc, err := zone(c.strOr("location", "UTC"))
+	loc, err := zone(c.StrOr("location", "UTC"))
 	if err != nil {
 		return nil, err
 	}
-	return startime.Time(time.Date(c.intOr("year", 0), time.Month(c.intOr("month", 0)), c.intOr("day", 0),
-		c.intOr("hour", 0), c.intOr("minute", 0), c.intOr("second", 0), c.intOr("nanosecond", 0), loc)), nil
+	return startime.Time(time.Date(c.IntOr("year", 0), time.Month(c.IntOr("month", 0)), c.IntOr("day", 0),
+		c.IntOr("hour", 0), c.IntOr("minute", 0), c.IntOr("second", 0), c.IntOr("nanosecond", 0), loc)), nil
 }
 
 // zone finds a time zone by name. "Local" would differ from host to host.
 func zone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("location: %q is no known time zone", clip(name))
+		return nil, fmt.Errorf("location: %q is no known time zone", spec.Clip(name))
 	}
 	return loc, nil
 }

@@ -13,7 +13,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
-	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
@@ -32,40 +32,36 @@ const (
 	maxDepth = 8
 )
 
-func tlsSpecs() []Spec {
-	const phases = PhaseRun | PhaseReview | PhaseTest
-	pems := required("pem", TypeSecretText)
-	return []Spec{
-		{Name: "tls.ca", Phases: phases, Effect: EffectRead, call: callCA, Params: append([]Param{
-			required("name", TypeString), optional("days", TypeInt, "3650"), keyword("ca", TypeAny, "None"),
-			keyword("depth", TypeInt, "0"),
-		}, subjectParams()...)},
-		{Name: "tls.cert", Phases: phases, Effect: EffectRead, call: callCert, Params: append([]Param{
-			required("ca", TypeAny), optional("dns", TypeStrings, "[]"), optional("ips", TypeStrings, "[]"),
-			optional("days", TypeInt, "365"), keyword("name", TypeString, "None"),
-			keyword("usages", TypeStrings, `["server"]`),
-		}, subjectParams()...)},
-		{Name: "tls.csr", Phases: phases, Effect: EffectRead, call: callRequest, Params: append([]Param{
-			optional("dns", TypeStrings, "[]"), optional("ips", TypeStrings, "[]"),
-			keyword("name", TypeString, "None"),
-		}, subjectParams()...)},
-		{Name: "tls.sign", Phases: phases, Effect: EffectRead, call: callSign, Params: []Param{
-			required("request", TypeSecretText), required("ca", TypeAny), optional("days", TypeInt, "365"),
-			keyword("usages", TypeStrings, `["server"]`),
-		}},
-		{Name: "tls.info", Phases: PhaseAny, call: callCertInfo,
-			Params: []Param{pems, optional("default", TypeAny, "None")}},
-		{Name: "tls.split", Phases: PhaseAny, call: callCertSplit, Params: []Param{pems}},
-		{Name: "tls.verify", Phases: phases, Effect: EffectRead, call: callCertVerify, Params: []Param{
-			required("cert", TypeSecretText), required("ca", TypeSecretText),
-			optional("key", TypeSecretText, "None"), keyword("dns", TypeStrings, "[]"),
-			keyword("ips", TypeStrings, "[]"),
-		}},
+func tlsSpecs() []spec.Spec {
+	const phases = spec.InRun | spec.InReview | spec.InTest
+	pems := spec.Required("pem", spec.SecretText)
+	return []spec.Spec{
+		declare("tls.ca", phases, spec.Reads, callCA, append([]spec.Param{
+			spec.Required("name", spec.String), spec.Optional("days", spec.Int, "3650"), spec.Keyword("ca", spec.Any, "None"),
+			spec.Keyword("depth", spec.Int, "0"),
+		}, subjectParams()...)...),
+		declare("tls.cert", phases, spec.Reads, callCert, append([]spec.Param{
+			spec.Required("ca", spec.Any), spec.Optional("dns", spec.Strings, "[]"), spec.Optional("ips", spec.Strings, "[]"),
+			spec.Optional("days", spec.Int, "365"), spec.Keyword("name", spec.String, "None"),
+			spec.Keyword("usages", spec.Strings, `["server"]`),
+		}, subjectParams()...)...),
+		declare("tls.csr", phases, spec.Reads, callRequest, append([]spec.Param{
+			spec.Optional("dns", spec.Strings, "[]"), spec.Optional("ips", spec.Strings, "[]"),
+			spec.Keyword("name", spec.String, "None"),
+		}, subjectParams()...)...),
+		declare("tls.sign", phases, spec.Reads, callSign, spec.Required("request", spec.SecretText),
+			spec.Required("ca", spec.Any), spec.Optional("days", spec.Int, "365"),
+			spec.Keyword("usages", spec.Strings, `["server"]`)),
+		declare("tls.info", spec.Anywhere, spec.NoEffect, callCertInfo, pems, spec.Optional("default", spec.Any, "None")),
+		declare("tls.split", spec.Anywhere, spec.NoEffect, callCertSplit, pems),
+		declare("tls.verify", phases, spec.Reads, callCertVerify, spec.Required("cert", spec.SecretText),
+			spec.Required("ca", spec.SecretText), spec.Optional("key", spec.SecretText, "None"),
+			spec.Keyword("dns", spec.Strings, "[]"), spec.Keyword("ips", spec.Strings, "[]")),
 	}
 }
 
 func callCA(c *call) (starlark.Value, error) {
-	name := c.str("name")
+	name := c.Str("name")
 	if name == "" {
 		return nil, errors.New("name: is empty")
 	}
@@ -77,13 +73,13 @@ func callCA(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	depth := c.intOr("depth", 0)
+	depth := c.IntOr("depth", 0)
 	if depth < 0 || depth > maxDepth {
 		return nil, fmt.Errorf("depth: %d is not between 0 and %d", depth, maxDepth)
 	}
 	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, depth, depth == 0
 	template.KeyUsage |= x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	if v := c.arg("ca"); v == nil || v == starlark.None {
+	if v := c.Arg("ca"); v == nil || v == starlark.None {
 		return c.issueNew(template, nil)
 	}
 	by, err := c.signer()
@@ -114,7 +110,7 @@ func callCert(c *call) (starlark.Value, error) {
 		return nil, err
 	}
 	template.DNSNames, template.IPAddresses = dns, ips
-	if strings.HasPrefix(c.str("algorithm"), "rsa") {
+	if strings.HasPrefix(c.Str("algorithm"), "rsa") {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment // for servers of TLS 1.2 without ECDHE
 	}
 	if template.ExtKeyUsage, err = c.certUsages(); err != nil {
@@ -164,7 +160,7 @@ func frozen(fields starlark.StringDict) starlark.Value {
 
 // certTemplate returns what all certificates have: a subject, an end, a use.
 func (c *call) certTemplate(subject pkix.Name, days int) (*x509.Certificate, error) {
-	days = c.intOr("days", days)
+	days = c.IntOr("days", days)
 	if days < 1 || days > maxCertDays {
 		return nil, fmt.Errorf("days: %d is not between 1 and %d", days, maxCertDays)
 	}
@@ -180,7 +176,7 @@ func (c *call) certTemplate(subject pkix.Name, days int) (*x509.Certificate, err
 
 // certUsages reads usages.
 func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
-	usages := c.strings("usages")
+	usages := c.Strings("usages")
 	if usages == nil {
 		usages = []string{"server"}
 	}
@@ -192,7 +188,7 @@ func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
 		case "client":
 			out = append(out, x509.ExtKeyUsageClientAuth)
 		default:
-			return nil, fmt.Errorf(`usages: element %d: %q is none; use "server" or "client"`, i, clip(u))
+			return nil, fmt.Errorf(`usages: element %d: %q is none; use "server" or "client"`, i, spec.Clip(u))
 		}
 	}
 	if len(out) == 0 || len(out) > 2 || len(out) == 2 && out[0] == out[1] {
@@ -201,29 +197,10 @@ func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
 	return out, nil
 }
 
-// openText returns the text of a string, bytes or secret.
-func openText(v starlark.Value) (string, bool) {
-	switch v := v.(type) {
-	case starlark.String:
-		return string(v), true
-	case starlark.Bytes:
-		return string(v), true
-	case *object.Secret:
-		return v.Reveal(), true
-	}
-	return "", false
-}
-
-// text returns the text of a [TypeSecretText] argument, "" when not given.
-func (c *call) text(name string) string {
-	s, _ := openText(c.arg(name))
-	return s
-}
-
 func callCertInfo(c *call) (starlark.Value, error) {
-	certs, err := pki.ParseCertificates(c.text("pem"))
-	if err != nil && c.arg("default") != nil {
-		return c.arg("default"), nil
+	certs, err := pki.ParseCertificates(c.Text("pem"))
+	if err != nil && c.Arg("default") != nil {
+		return c.Arg("default"), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pem: %w", err)
@@ -232,7 +209,7 @@ func callCertInfo(c *call) (starlark.Value, error) {
 }
 
 func callCertSplit(c *call) (starlark.Value, error) {
-	certs, err := pki.ParseCertificates(c.text("pem"))
+	certs, err := pki.ParseCertificates(c.Text("pem"))
 	if err != nil {
 		return nil, fmt.Errorf("pem: %w", err)
 	}
@@ -244,16 +221,16 @@ func callCertSplit(c *call) (starlark.Value, error) {
 }
 
 func callCertVerify(c *call) (starlark.Value, error) {
-	certs, err := pki.ParseCertificates(c.text("cert"))
+	certs, err := pki.ParseCertificates(c.Text("cert"))
 	if err != nil {
 		return starlark.False, nil
 	}
-	trusted, err := pki.ParseCertificates(c.text("ca"))
+	trusted, err := pki.ParseCertificates(c.Text("ca"))
 	if err != nil {
 		return starlark.False, nil
 	}
-	if c.arg("key") != nil {
-		if key, err := pki.ParseKey(c.text("key")); err != nil || !pki.Belongs(key, certs[0]) {
+	if c.Arg("key") != nil {
+		if key, err := pki.ParseKey(c.Text("key")); err != nil || !pki.Belongs(key, certs[0]) {
 			return starlark.False, nil
 		}
 	}
@@ -263,7 +240,7 @@ func callCertVerify(c *call) (starlark.Value, error) {
 	}); err != nil {
 		return starlark.False, nil
 	}
-	for _, name := range append(c.strings("dns"), c.strings("ips")...) {
+	for _, name := range append(c.Strings("dns"), c.Strings("ips")...) {
 		if certs[0].VerifyHostname(name) != nil {
 			return starlark.False, nil
 		}

@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
@@ -21,7 +22,7 @@ type signer struct {
 
 // signer reads ca=, which must be good at the time of the run.
 func (c *call) signer() (*signer, error) {
-	out, err := authority(c.arg("ca"))
+	out, err := authority(c.Arg("ca"))
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
@@ -34,7 +35,7 @@ func (c *call) signer() (*signer, error) {
 		return out, nil
 	}
 	chain := []*x509.Certificate{cert}
-	if text, ok := openText(member(c.arg("ca"), "chain")); ok && text != "" {
+	if text, ok := spec.OpenText(spec.Member(c.Arg("ca"), "chain")); ok && text != "" {
 		above, err := pki.ParseCertificates(text)
 		if err != nil {
 			return nil, fmt.Errorf("ca: chain: %w", err)
@@ -52,8 +53,8 @@ func (c *call) signer() (*signer, error) {
 // authority reads what tls.ca returned, or what is like it. Of a bundle of
 // certificates it is the one that belongs to the key.
 func authority(v starlark.Value) (*signer, error) {
-	cert, okCert := openText(member(v, "cert"))
-	text, okKey := openText(member(v, "key"))
+	cert, okCert := spec.OpenText(spec.Member(v, "cert"))
+	text, okKey := spec.OpenText(spec.Member(v, "key"))
 	if !okCert || !okKey {
 		return nil, fmt.Errorf("got %s, want what tls.ca returns, or a struct or dict with the texts cert and key", v.Type())
 	}

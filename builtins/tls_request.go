@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/pki"
 )
@@ -36,9 +37,9 @@ func callRequest(c *call) (starlark.Value, error) {
 
 // newKey makes a key of the kind that algorithm= says, and its text.
 func (c *call) newKey() (crypto.Signer, *object.Secret, error) {
-	algorithm := c.strOr("algorithm", "ecdsa-p256")
+	algorithm := c.StrOr("algorithm", "ecdsa-p256")
 	if !pki.Known(algorithm) {
-		return nil, nil, fmt.Errorf("algorithm: %q is none; use ecdsa-p256, ecdsa-p384, ed25519, rsa-2048, rsa-3072 or rsa-4096", clip(algorithm))
+		return nil, nil, fmt.Errorf("algorithm: %q is none; use ecdsa-p256, ecdsa-p384, ed25519, rsa-2048, rsa-3072 or rsa-4096", spec.Clip(algorithm))
 	}
 	key, err := pki.NewKey(algorithm, c.run.source())
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *call) newKey() (crypto.Signer, *object.Secret, error) {
 
 // callSign signs a certificate request.
 func callSign(c *call) (starlark.Value, error) {
-	request, err := pki.ParseRequest(c.text("request"))
+	request, err := pki.ParseRequest(c.Text("request"))
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}

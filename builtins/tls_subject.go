@@ -14,6 +14,7 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
@@ -21,19 +22,19 @@ import (
 const maxSubject, maxSubjectText = 16, 64
 
 // subjectParams are those of all that has a subject and a new key.
-func subjectParams() []Param {
-	return []Param{
-		keyword("organizations", TypeStrings, "[]"), keyword("units", TypeStrings, "[]"),
-		keyword("country", TypeString, "None"), keyword("algorithm", TypeString, `"ecdsa-p256"`),
+func subjectParams() []spec.Param {
+	return []spec.Param{
+		spec.Keyword("organizations", spec.Strings, "[]"), spec.Keyword("units", spec.Strings, "[]"),
+		spec.Keyword("country", spec.String, "None"), spec.Keyword("algorithm", spec.String, `"ecdsa-p256"`),
 	}
 }
 
 // subject reads who a certificate is for.
 func (c *call) subject(name string) (pkix.Name, error) {
 	if n := len([]rune(name)); n > maxCommonName {
-		return pkix.Name{}, fmt.Errorf("name: %q has %d characters, a certificate takes %d", clip(name), n, maxCommonName)
+		return pkix.Name{}, fmt.Errorf("name: %q has %d characters, a certificate takes %d", spec.Clip(name), n, maxCommonName)
 	}
-	out := pkix.Name{CommonName: name, Organization: c.strings("organizations"), OrganizationalUnit: c.strings("units")}
+	out := pkix.Name{CommonName: name, Organization: c.Strings("organizations"), OrganizationalUnit: c.Strings("units")}
 	for what, texts := range map[string][]string{"organizations": out.Organization, "units": out.OrganizationalUnit} {
 		if len(texts) > maxSubject {
 			return out, fmt.Errorf("%s: has %d elements, a certificate takes %d", what, len(texts), maxSubject)
@@ -44,12 +45,12 @@ func (c *call) subject(name string) (pkix.Name, error) {
 			}
 		}
 	}
-	country := c.str("country")
+	country := c.Str("country")
 	if country == "" {
 		return out, nil
 	}
 	if len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return out, fmt.Errorf("country: %q is none; use two capital letters, such as \"DE\"", clip(country))
+		return out, fmt.Errorf("country: %q is none; use two capital letters, such as \"DE\"", spec.Clip(country))
 	}
 	out.Country = []string{country}
 	return out, nil
@@ -57,19 +58,19 @@ func (c *call) subject(name string) (pkix.Name, error) {
 
 // certIdentity reads dns, ips and name, one of which must be there.
 func (c *call) certIdentity() (name string, dns []string, ips []net.IP, err error) {
-	name, dns = c.str("name"), c.strings("dns")
-	if n := len(dns) + len(c.strings("ips")); n > maxCertNames {
+	name, dns = c.Str("name"), c.Strings("dns")
+	if n := len(dns) + len(c.Strings("ips")); n > maxCertNames {
 		return "", nil, nil, fmt.Errorf("dns and ips have %d elements, a certificate is for %d at most", n, maxCertNames)
 	}
 	for i, name := range dns {
 		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-			return "", nil, nil, fmt.Errorf("dns: element %d: %q is no DNS name: lower case letters, digits, - and dots", i, clip(name))
+			return "", nil, nil, fmt.Errorf("dns: element %d: %q is no DNS name: lower case letters, digits, - and dots", i, spec.Clip(name))
 		}
 	}
-	for i, text := range c.strings("ips") {
+	for i, text := range c.Strings("ips") {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			return "", nil, nil, fmt.Errorf("ips: element %d: %q is no IP address", i, clip(text))
+			return "", nil, nil, fmt.Errorf("ips: element %d: %q is no IP address", i, spec.Clip(text))
 		}
 		ips = append(ips, ip.AsSlice())
 	}

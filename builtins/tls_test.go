@@ -19,6 +19,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/pki"
 )
@@ -26,7 +27,7 @@ import (
 func tlsRun(seed byte, now time.Time) *Context {
 	run := newTestRun(new(int))
 	run.Now, run.Random = now, mathrand.NewChaCha8([32]byte{seed})
-	return &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}
+	return &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}
 }
 
 // Clock and random bytes of the run alone decide what is made, keys and signatures
@@ -60,7 +61,7 @@ r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key), q.request, reveal(q.key), r
 	}
 	run := newTestRun(new(int))
 	run.Random = strings.NewReader("short")
-	if _, err := exec(t, &Context{Phase: PhaseRun, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), "no random bytes") {
+	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), "no random bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -274,7 +275,7 @@ func call1(c *Context, name string, args ...starlark.Value) (starlark.Value, err
 
 func attrOf(v starlark.Value, names ...string) starlark.Value {
 	for _, name := range names {
-		v = member(v, name)
+		v = spec.Member(v, name)
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -66,9 +67,9 @@ func differs(a, b *Desired) string {
 func (d *Desired) summary() string {
 	switch {
 	case d.Stalled != "":
-		return fmt.Sprintf("stalled(%q)", clip(d.Stalled))
+		return fmt.Sprintf("stalled(%q)", spec.Clip(d.Stalled))
 	case d.Waiting != "":
-		return fmt.Sprintf("waiting(%q)", clip(d.Waiting))
+		return fmt.Sprintf("waiting(%q)", spec.Clip(d.Waiting))
 	case d.Hold:
 		return "None"
 	}

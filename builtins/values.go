@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -15,27 +16,23 @@ import (
 
 // The values and the config of a module, as its hooks see them.
 
-func valuesSpecs() []Spec {
-	const read = PhaseRun | PhaseEnabled | PhaseReview
-	const look = read | PhaseDesired
-	path := required("path", TypePath)
-	value := required("value", TypeAny)
-	dflt := optional("default", TypeAny, "None")
-	return []Spec{
-		{Name: "values.get", Phases: look, Effect: EffectRead, call: callValuesGet, Params: []Param{path, dflt}},
-		{Name: "values.has", Phases: look, Effect: EffectRead, call: callValuesHas, Params: []Param{path}},
+func valuesSpecs() []spec.Spec {
+	const read = spec.InRun | spec.InEnabled | spec.InReview
+	const look = read | spec.InDesired
+	path := spec.Required("path", spec.Path)
+	value := spec.Required("value", spec.Any)
+	dflt := spec.Optional("default", spec.Any, "None")
+	return []spec.Spec{
+		declare("values.get", look, spec.Reads, callValuesGet, path, dflt),
+		declare("values.has", look, spec.Reads, callValuesHas, path),
 		valuesOfSpec(look, path, dflt),
-		{Name: "values.set", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpSet),
-			Params: []Param{path, value}},
-		{Name: "values.default", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpDefault),
-			Params: []Param{path, value}},
-		{Name: "values.merge", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpMerge),
-			Params: []Param{path, required("value", TypeDict)}},
-		{Name: "values.remove", Phases: PhaseRun, Effect: EffectWrite, call: callValuesSet(effect.OpRemove),
-			Params: []Param{path}},
-		{Name: "values.patch", Phases: PhaseRun, Effect: EffectWrite, call: callValuesPatch,
-			Params: []Param{required("ops", TypeList)}},
-		{Name: "config.get", Phases: read, Effect: EffectRead, call: callConfigGet, Params: []Param{path, dflt}},
+		declare("values.set", spec.InRun, spec.Writes, callValuesSet(effect.OpSet), path, value),
+		declare("values.default", spec.InRun, spec.Writes, callValuesSet(effect.OpDefault), path, value),
+		declare("values.merge", spec.InRun, spec.Writes, callValuesSet(effect.OpMerge), path,
+			spec.Required("value", spec.Dict)),
+		declare("values.remove", spec.InRun, spec.Writes, callValuesSet(effect.OpRemove), path),
+		declare("values.patch", spec.InRun, spec.Writes, callValuesPatch, spec.Required("ops", spec.List)),
+		declare("config.get", read, spec.Reads, callConfigGet, path, dflt),
 	}
 }
 
@@ -51,9 +48,9 @@ func callConfigGet(c *call) (starlark.Value, error) { return c.plainAt(c.run.Con
 
 // plainAt returns what is at path= below root, or default=.
 func (c *call) plainAt(root map[string]any) starlark.Value {
-	v, _ := c.path("path").Get(root)
+	v, _ := c.Path("path").Get(root)
 	if v == nil {
-		return c.argOr("default", starlark.None)
+		return c.ArgOr("default", starlark.None)
 	}
 	return object.FromPlain(v)
 }
@@ -63,7 +60,7 @@ func callValuesHas(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, _ := c.path("path").Get(root)
+	v, _ := c.Path("path").Get(root)
 	return starlark.Bool(v != nil), nil
 }
 
@@ -73,9 +70,9 @@ func callValuesSet(kind effect.ValueOpKind) func(*call) (starlark.Value, error) 
 		if err != nil {
 			return nil, err
 		}
-		op := effect.ValueOp{Op: kind, Path: c.path("path").Resolve(shape), Pos: c.pos()}
+		op := effect.ValueOp{Op: kind, Path: c.Path("path").Resolve(shape), Pos: c.Pos()}
 		if kind != effect.OpRemove {
-			if op.Value, op.Secrets, err = object.ToPlainMarked(c.arg("value"), op.Path); err != nil {
+			if op.Value, op.Secrets, err = object.ToPlainMarked(c.Arg("value"), op.Path); err != nil {
 				return nil, err
 			}
 		}
@@ -228,10 +225,10 @@ func (r *Run) Size() int { return r.bytes }
 // spend counts one more effect of a kind of which there are count already.
 func (r *Run) spend(count int, what string, size int) error {
 	if most := r.Limits.maxWrites(); count >= most {
-		return &LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d %s in one run", most, what)}
+		return &spec.LimitError{Limit: "effects", Detail: fmt.Sprintf("more than %d %s in one run", most, what)}
 	}
 	if most := r.Limits.maxBytes(); size > most-r.bytes {
-		return &LimitError{Limit: "effects", Detail: fmt.Sprintf("larger than %d bytes together", most)}
+		return &spec.LimitError{Limit: "effects", Detail: fmt.Sprintf("larger than %d bytes together", most)}
 	}
 	r.bytes += size
 	return nil

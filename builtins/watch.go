@@ -10,35 +10,35 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-func watchSpec() Spec {
-	return Spec{Name: "k8s.watch", Phases: PhaseLoad, call: callWatch, Params: []Param{
-		required("api_version", TypeString), required("kind", TypeString), optional("name", TypeString, "None"),
-		optional("namespaces", TypeStrings, "None"), optional("exclude_namespaces", TypeStrings, "None"),
-		optional("namespace_labels", TypeSelector, "None"), optional("object_names", TypeStrings, "None"),
-		optional("labels", TypeSelector, "None"), optional("fields", TypeSelector, "None"),
-		optional("filter", TypeFilter, "None"), optional("wakes", TypeWakes, "None"),
-		optional("index", TypeDict, "None"), optional("keep", TypeString, `"result"`),
-		optional("old", TypeBool, "False"), optional("events", TypeStrings, `["added", "modified", "deleted"]`),
-		optional("sync", TypeBool, "True"), optional("gate", TypeBool, "True"),
-		optional("require", TypeBool, "False"),
-	}}
+func watchSpec() spec.Spec {
+	return declare("k8s.watch", spec.InLoad, spec.NoEffect, callWatch, spec.Required("api_version", spec.String),
+		spec.Required("kind", spec.String), spec.Optional("name", spec.String, "None"),
+		spec.Optional("namespaces", spec.Strings, "None"), spec.Optional("exclude_namespaces", spec.Strings, "None"),
+		spec.Optional("namespace_labels", spec.Selector, "None"), spec.Optional("object_names", spec.Strings, "None"),
+		spec.Optional("labels", spec.Selector, "None"), spec.Optional("fields", spec.Selector, "None"),
+		spec.Optional("filter", spec.Filter, "None"), spec.Optional("wakes", spec.Wakes, "None"),
+		spec.Optional("index", spec.Dict, "None"), spec.Optional("keep", spec.String, `"result"`),
+		spec.Optional("old", spec.Bool, "False"), spec.Optional("events", spec.Strings, `["added", "modified", "deleted"]`),
+		spec.Optional("sync", spec.Bool, "True"), spec.Optional("gate", spec.Bool, "True"),
+		spec.Optional("require", spec.Bool, "False"))
 }
 
 func callWatch(c *call) (starlark.Value, error) {
 	w := &WatchBinding{
-		APIVersion: c.str("api_version"),
-		Kind:       c.str("kind"),
-		Namespaces: c.strings("namespaces"),
-		Names:      c.strings("object_names"),
-		Quiet:      !c.boolOr("sync", true),
-		NoGate:     !c.boolOr("gate", true),
-		Old:        c.boolOr("old", false),
-		Require:    c.boolOr("require", false),
-		Pos:        c.pos(),
+		APIVersion: c.Str("api_version"),
+		Kind:       c.Str("kind"),
+		Namespaces: c.Strings("namespaces"),
+		Names:      c.Strings("object_names"),
+		Quiet:      !c.BoolOr("sync", true),
+		NoGate:     !c.BoolOr("gate", true),
+		Old:        c.BoolOr("old", false),
+		Require:    c.BoolOr("require", false),
+		Pos:        c.Pos(),
 	}
 	name, err := c.bindingName()
 	if err != nil {
@@ -91,7 +91,7 @@ func callWatch(c *call) (starlark.Value, error) {
 
 // keep reads keep= into w.
 func (c *call) keep(w *WatchBinding) error {
-	switch keep := c.strOr("keep", "result"); keep {
+	switch keep := c.StrOr("keep", "result"); keep {
 	case "result":
 	case "object":
 		w.KeepObject = true
@@ -104,14 +104,14 @@ func (c *call) keep(w *WatchBinding) error {
 			return errors.New("\"both\" is not for Secrets; have the filter return all that the hook needs")
 		}
 	default:
-		return fmt.Errorf("got %q, want \"result\", \"object\" or \"both\"", clip(keep))
+		return fmt.Errorf("got %q, want \"result\", \"object\" or \"both\"", spec.Clip(keep))
 	}
 	return nil
 }
 
 // wakes reads wakes= into w.
 func (c *call) wakes(w *WatchBinding) error {
-	switch v := c.arg("wakes").(type) {
+	switch v := c.Arg("wakes").(type) {
 	case starlark.Callable:
 		if err := takesOne(v, "the object"); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (c *call) wakes(w *WatchBinding) error {
 		w.Wakes, w.WakesID = v, filterID(v)
 	case starlark.String:
 		if v != "all" {
-			return fmt.Errorf("got %q, want a function or \"all\"", clip(string(v)))
+			return fmt.Errorf("got %q, want a function or \"all\"", spec.Clip(string(v)))
 		}
 		w.WakesAll = true
 	}
@@ -128,13 +128,13 @@ func (c *call) wakes(w *WatchBinding) error {
 
 // excluded reads exclude_namespaces= into w.
 func (c *call) excluded(w *WatchBinding) error {
-	w.ExcludeNamespaces = c.strings("exclude_namespaces")
-	if c.arg("exclude_namespaces") != nil && len(w.ExcludeNamespaces) == 0 {
+	w.ExcludeNamespaces = c.Strings("exclude_namespaces")
+	if c.Arg("exclude_namespaces") != nil && len(w.ExcludeNamespaces) == 0 {
 		return errors.New("the list is empty; leave it out to exclude none")
 	}
 	for _, ns := range w.ExcludeNamespaces {
 		if problems := validation.IsDNS1123Label(ns); len(problems) > 0 {
-			return fmt.Errorf("%q is no valid name of a namespace", clip(ns))
+			return fmt.Errorf("%q is no valid name of a namespace", spec.Clip(ns))
 		}
 	}
 	if w.Namespaces != nil && !slices.ContainsFunc(w.Namespaces, func(ns string) bool { return !slices.Contains(w.ExcludeNamespaces, ns) }) {
@@ -148,10 +148,10 @@ var changes = [...]string{"added", "modified", "deleted"}
 
 // watchEvents reads events=.
 func (c *call) watchEvents() ([]string, error) {
-	if c.arg("events") == nil {
+	if c.Arg("events") == nil {
 		return nil, nil
 	}
-	asked := c.strings("events")
+	asked := c.Strings("events")
 	for i, event := range asked {
 		if slices.Contains(changes[:], event) {
 			continue
@@ -160,7 +160,7 @@ func (c *call) watchEvents() ([]string, error) {
 		if near := message.Nearest(event, changes[:]); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		return nil, fmt.Errorf("element %d: %q is no event of a watch (%s)", i, clip(event), hint)
+		return nil, fmt.Errorf("element %d: %q is no event of a watch (%s)", i, spec.Clip(event), hint)
 	}
 	out := []string{}
 	for _, event := range changes {
@@ -176,7 +176,7 @@ var barePath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9
 
 // filter reads filter= into w.
 func (c *call) filter(w *WatchBinding) error {
-	switch v := c.arg("filter").(type) {
+	switch v := c.Arg("filter").(type) {
 	case nil:
 		w.FilterID = "object"
 	case starlark.Callable:
@@ -188,17 +188,17 @@ func (c *call) filter(w *WatchBinding) error {
 		fn, err := jqFilter(string(v), w.Pos)
 		if err != nil {
 			if barePath.MatchString(string(v)) {
-				return fmt.Errorf("%w; a path in jq begins with a dot, %q, one in a list without, [%q]", err, "."+clip(string(v)), clip(string(v)))
+				return fmt.Errorf("%w; a path in jq begins with a dot, %q, one in a list without, [%q]", err, "."+spec.Clip(string(v)), spec.Clip(string(v)))
 			}
 			return err
 		}
 		w.Filter, w.FilterID = fn, fmt.Sprintf("jq %q", string(v))
 	default:
 		list := v.(starlark.Indexable)
-		if err := TypeStrings.check(v); err != nil {
+		if err := spec.Strings.Check(v); err != nil {
 			return err
 		}
-		w.FilterFields = stringsOf(list)
+		w.FilterFields = spec.StringsOf(list)
 		if len(w.FilterFields) == 0 {
 			return errors.New("the list is empty; leave filter out to keep whole objects")
 		}
@@ -207,7 +207,7 @@ func (c *call) filter(w *WatchBinding) error {
 				return fmt.Errorf("element %d: %w", i, err)
 			}
 			if rest, dot := strings.CutPrefix(f, "."); dot { // of no object: nothing would be kept
-				return fmt.Errorf("element %d: %q: a path begins without a dot, %q; a jq program is no list", i, clip(f), clip(rest))
+				return fmt.Errorf("element %d: %q: a path begins without a dot, %q; a jq program is no list", i, spec.Clip(f), spec.Clip(rest))
 			}
 		}
 		w.FilterID = fmt.Sprintf("fields %q", w.FilterFields)

@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/starlark"
 	goyaml "sigs.k8s.io/yaml/goyaml.v2"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -24,18 +25,18 @@ import (
 // some hundred times that in memory; the API server takes objects of 1.5 MiB.
 const maxYAML = 3 << 20
 
-func yamlSpecs() []Spec {
-	text := []Param{required("text", TypeString)}
-	return []Spec{
-		{Name: "yaml.encode", Phases: PhaseAny, call: callYAMLEncode, Params: []Param{required("x", TypeAny)}},
-		{Name: "yaml.decode", Phases: PhaseAny, call: callYAMLDecode,
-			Params: append(text, optional("default", TypeAny, "None"))},
-		{Name: "yaml.decode_all", Phases: PhaseAny, call: callYAMLDecodeAll, Params: text},
+func yamlSpecs() []spec.Spec {
+	text := []spec.Param{spec.Required("text", spec.String)}
+	return []spec.Spec{
+		declare("yaml.encode", spec.Anywhere, spec.NoEffect, callYAMLEncode, spec.Required("x", spec.Any)),
+		declare("yaml.decode", spec.Anywhere, spec.NoEffect, callYAMLDecode,
+			append(text, spec.Optional("default", spec.Any, "None"))...),
+		declare("yaml.decode_all", spec.Anywhere, spec.NoEffect, callYAMLDecodeAll, text...),
 	}
 }
 
 func callYAMLEncode(c *call) (starlark.Value, error) {
-	plain, err := object.ToPlain(c.arg("x"))
+	plain, err := object.ToPlain(c.Arg("x"))
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +92,13 @@ func yamlSize(v any, depth int) int {
 }
 
 func callYAMLDecode(c *call) (starlark.Value, error) {
-	text := c.str("text")
-	if err := c.room(bounded.YAMLBytes([]byte(text))); err != nil {
+	text := c.Str("text")
+	if err := c.Room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
 	}
 	v, err := decodeOneYAML(text)
-	if err != nil && c.arg("default") != nil {
-		return c.arg("default"), nil
+	if err != nil && c.Arg("default") != nil {
+		return c.Arg("default"), nil
 	}
 	return v, err
 }
@@ -117,8 +118,8 @@ func decodeOneYAML(text string) (starlark.Value, error) {
 }
 
 func callYAMLDecodeAll(c *call) (starlark.Value, error) {
-	text := c.str("text")
-	if err := c.room(bounded.YAMLBytes([]byte(text))); err != nil {
+	text := c.Str("text")
+	if err := c.Room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
 	}
 	return decodeYAMLDocuments(text)
@@ -216,7 +217,7 @@ func fromYAMLMap(m map[any]any, depth int, left *int) (starlark.Value, error) {
 			return nil, err
 		}
 		if _, twice := named[key]; twice {
-			return nil, fmt.Errorf("key %q is there twice", clip(key))
+			return nil, fmt.Errorf("key %q is there twice", spec.Clip(key))
 		}
 		*left -= len(key)
 		named[key] = v

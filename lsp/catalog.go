@@ -8,18 +8,20 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // catalog is what is known of names that no file gives.
 type catalog struct {
-	specs map[string]builtins.Spec
+	specs map[string]spec.Spec
 	// members are those of namespaces, by "k8s", "t.cluster", in the order of the table; "" has what stands alone.
 	members map[string][]string
 }
 
 func newCatalog() *catalog {
-	c := &catalog{specs: map[string]builtins.Spec{}, members: map[string][]string{}}
-	for _, s := range builtins.Documented() {
+	c := &catalog{specs: map[string]spec.Spec{}, members: map[string][]string{}}
+	for _, s := range docs.Documented() {
 		c.specs[s.Name] = s
 		for name := s.Name; name != ""; {
 			space, member := "", name
@@ -68,7 +70,7 @@ func codes(names []string) string {
 }
 
 // docOfSpec is the documentation of a builtin, in Markdown.
-func docOfSpec(s builtins.Spec) string {
+func docOfSpec(s spec.Spec) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "```python\n%s\n```\n%s\n", s.Signature(), s.Doc)
 	for i, p := range s.Params {
@@ -84,7 +86,7 @@ func docOfSpec(s builtins.Spec) string {
 	return b.String()
 }
 
-func docOfParam(p builtins.Param) string {
+func docOfParam(p spec.Param) string {
 	text := fmt.Sprintf("- `%s` (%s", p.Name, p.Type)
 	if p.Default != "" {
 		text += fmt.Sprintf(", default `%s`", p.Default)
@@ -93,13 +95,13 @@ func docOfParam(p builtins.Param) string {
 }
 
 // param is a parameter of a builtin; ok is false when it has none of this name.
-func (c *catalog) param(name, param string) (builtins.Param, bool) {
+func (c *catalog) param(name, param string) (spec.Param, bool) {
 	for _, p := range c.specs[name].Params {
 		if p.Name == param {
 			return p, true
 		}
 	}
-	return builtins.Param{}, false
+	return spec.Param{}, false
 }
 
 // kindOf is how completions show a builtin.

@@ -8,7 +8,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -106,7 +106,7 @@ func (s *Server) docOfSnapshot(d *document, offset int, name string) string {
 // callbacksOf are the kinds of functions that a function of a document is, by how the file hands it on.
 func (s *Server) callbacksOf(d *document, function string) (out []string) {
 	add := func(name string) {
-		if c := builtins.CallbackOf(name); c != nil && c.Ctx() && !slices.Contains(out, name) {
+		if c := docs.CallbackOf(name); c != nil && c.Ctx() && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Server) callbacksOf(d *document, function string) (out []string) {
 }
 
 // ctxMembers are the fields one level below a path in ctx, as the function has them that a place is in.
-func (s *Server) ctxMembers(d *document, offset int, path string) (out []builtins.CtxField) {
+func (s *Server) ctxMembers(d *document, offset int, path string) (out []docs.CtxField) {
 	var callbacks []string
 	for _, def := range enclosing(d.text, offset) {
 		callbacks = append(callbacks, s.callbacksOf(d, def.name)...)
@@ -153,8 +153,8 @@ func (s *Server) ctxMembers(d *document, offset int, path string) (out []builtin
 		callbacks = []string{""}
 	}
 	for _, callback := range callbacks {
-		for _, f := range builtins.CtxMembers(callback, path) {
-			if !slices.ContainsFunc(out, func(have builtins.CtxField) bool { return have.Path == f.Path }) {
+		for _, f := range docs.CtxMembers(callback, path) {
+			if !slices.ContainsFunc(out, func(have docs.CtxField) bool { return have.Path == f.Path }) {
 				out = append(out, f)
 			}
 		}
@@ -177,7 +177,7 @@ func (s *Server) ctxField(d *document, offset int, name string) (doc string, ok 
 	return "", false
 }
 
-func docOfCtx(f builtins.CtxField) string {
+func docOfCtx(f docs.CtxField) string {
 	doc := fmt.Sprintf("`%s`: %s\n\n%s", f.Path, f.Type, f.Doc)
 	if f.Example != "" {
 		doc += fmt.Sprintf("\n\nFor example `%s`", f.Example)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // signatureHelp shows the parameters of the call that is being written.
@@ -81,7 +81,7 @@ func (s *Server) signatureOf(d *document, c cursor, call bracket) (*signature, [
 	return sig, names
 }
 
-func signatureOfSpec(spec builtins.Spec) (*signature, []string) {
+func signatureOfSpec(spec spec.Spec) (*signature, []string) {
 	var texts, names []string
 	for _, p := range spec.Params {
 		text := p.Name

@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -29,7 +30,7 @@ type oneSecret struct {
 
 func newOneSecret(t *testing.T) *oneSecret {
 	s := &oneSecret{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), random: rand.NewChaCha8([32]byte{1})}
-	loading := &builtins.Context{Phase: builtins.PhaseLoad, Log: noLog{}}
+	loading := &builtins.Context{Phase: spec.InLoad, Log: noLog{}}
 	s.host = script.New(script.Options{Std: FS, Context: func(string) *builtins.Context { return loading }})
 	return s
 }
@@ -65,7 +66,7 @@ func (s *oneSecret) ensure(args ...any) (made, error) {
 	}
 	kwargs := []any{"secret", starlark.String("web-tls"), "dns", list("web", "web.web.svc"), "days", starlark.MakeInt(90)}
 	v, _, err := s.host.Call(s.t.Context(), partial(globals["ensure"], append(kwargs, args...)), nil, script.CallOptions{
-		Context: &builtins.Context{Phase: builtins.PhaseRun, Log: noLog{}, Run: run},
+		Context: &builtins.Context{Phase: spec.InRun, Log: noLog{}, Run: run},
 	})
 	if err != nil {
 		return made{}, err
@@ -125,7 +126,7 @@ func (s *oneSecret) good(cert, key, ca string) bool {
 		s.t.Fatal(err)
 	}
 	thread := &starlark.Thread{}
-	builtins.Attach(thread, &builtins.Context{Phase: builtins.PhaseRun, Log: noLog{}, Run: &builtins.Run{Now: s.now}})
+	builtins.Attach(thread, &builtins.Context{Phase: spec.InRun, Log: noLog{}, Run: &builtins.Run{Now: s.now}})
 	ok, err := starlark.Call(thread, fn, starlark.Tuple{starlark.String(cert), starlark.String(ca), starlark.String(key)}, nil)
 	if err != nil {
 		s.t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -23,7 +24,7 @@ type noLog struct{}
 func (noLog) Log(builtins.Level, string, []builtins.Field) {}
 
 func newHost() *script.Host {
-	loading := &builtins.Context{Phase: builtins.PhaseLoad, Log: noLog{}}
+	loading := &builtins.Context{Phase: spec.InLoad, Log: noLog{}}
 	return script.New(script.Options{Std: FS, Context: func(string) *builtins.Context { return loading }})
 }
 
@@ -56,7 +57,7 @@ func TestAllFilesAreEmbeddedAndTested(t *testing.T) {
 }
 
 func pure() *builtins.Context {
-	return &builtins.Context{Phase: builtins.PhaseFilter, Log: noLog{}}
+	return &builtins.Context{Phase: spec.InFilter, Log: noLog{}}
 }
 
 // library returns the functions of a file as Go functions that fail the test.

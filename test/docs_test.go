@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -28,7 +29,7 @@ var update = flag.Bool("update", false, "write the pages that are made from the 
 // strings of the library, docs/recipes.md from examples/recipes, the end of docs/ctx.md from the table of ctx.
 func TestReferenceIsUpToDate(t *testing.T) {
 	for page, write := range map[string]func(io.Writer) error{
-		"docs/reference.md": builtins.WriteReference,
+		"docs/reference.md": docs.WriteReference,
 		"docs/std.md":       stdlib.WriteReference,
 		"docs/recipes.md":   writeRecipes,
 		"docs/ctx.md":       writeCtx,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/examples/recipes"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -15,26 +15,26 @@ import (
 func writeCtx(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("\n## Functions that Starling calls\n\n| given as | called with | when | returns |\n|---|---|---|---|\n")
-	for _, c := range builtins.Callbacks() {
+	for _, c := range docs.Callbacks() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, cell(strings.Join(c.Args, ", ")), cell(c.Doc), cell(c.Answer))
 	}
-	table := func(title string, shown func(builtins.CtxField) bool) {
+	table := func(title string, shown func(docs.CtxField) bool) {
 		b.WriteString("\n## " + title + "\n\n| field | type | | example |\n|---|---|---|---|\n")
-		for _, f := range builtins.CtxFields() {
+		for _, f := range docs.CtxFields() {
 			if shown(f) {
 				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Path, cell(f.Type), cell(f.Doc), codeOf(f.Example))
 			}
 		}
 	}
-	hooks := func(f builtins.CtxField) bool { return builtins.CallbackOf(f.In[0]).Hook() }
-	request := func(f builtins.CtxField) bool { return strings.HasPrefix(f.Path, "ctx.request.") }
-	of := func(callback string) func(builtins.CtxField) bool {
-		return func(f builtins.CtxField) bool { return hooks(f) && request(f) && slices.Contains(f.In, callback) }
+	hooks := func(f docs.CtxField) bool { return docs.CallbackOf(f.In[0]).Hook() }
+	request := func(f docs.CtxField) bool { return strings.HasPrefix(f.Path, "ctx.request.") }
+	of := func(callback string) func(docs.CtxField) bool {
+		return func(f docs.CtxField) bool { return hooks(f) && request(f) && slices.Contains(f.In, callback) }
 	}
-	table("Of each hook", func(f builtins.CtxField) bool { return hooks(f) && !request(f) })
+	table("Of each hook", func(f docs.CtxField) bool { return hooks(f) && !request(f) })
 	table("`ctx.request` of `k8s.validate` and `k8s.mutate`", of("k8s.validate"))
 	table("`ctx.request` of `http.receive`", of("http.receive"))
-	table("Of the functions of a controller", func(f builtins.CtxField) bool { return !hooks(f) })
+	table("Of the functions of a controller", func(f docs.CtxField) bool { return !hooks(f) })
 	_, err := io.WriteString(w, b.String())
 	return err
 }

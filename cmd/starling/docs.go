@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/stdlib"
@@ -48,7 +50,7 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 			case cmd.Flags().Changed("stubs"):
 				return writeStubs(cmd, stubs)
 			case len(args) == 1:
-				text, found := builtins.Help(args[0])
+				text, found := docs.Help(args[0])
 				if !found {
 					text, found = stdlib.Help(args[0])
 				}
@@ -61,7 +63,7 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 				fmt.Fprintln(cmd.OutOrStdout(), text)
 				return nil
 			}
-			if err := builtins.WriteReference(cmd.OutOrStdout()); err != nil {
+			if err := docs.WriteReference(cmd.OutOrStdout()); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout())
@@ -88,12 +90,12 @@ func meantInDocs(name string) string {
 		return is
 	}
 	var members, of []string
-	for _, spec := range builtins.Table() {
-		if strings.HasSuffix(spec.Name, "."+name) {
-			members = append(members, spec.Name)
+	for _, s := range builtins.Table() {
+		if strings.HasSuffix(s.Name, "."+name) {
+			members = append(members, s.Name)
 		}
-		if slices.ContainsFunc(spec.Params, func(p builtins.Param) bool { return p.Name == name }) {
-			of = append(of, spec.Name+"."+name)
+		if slices.ContainsFunc(s.Params, func(p spec.Param) bool { return p.Name == name }) {
+			of = append(of, s.Name+"."+name)
 		}
 	}
 	switch {
@@ -108,7 +110,7 @@ func meantInDocs(name string) string {
 // paramHelp tells about a parameter: hook.for_each.
 func paramHelp(name string) (text string, found bool) {
 	at := max(strings.LastIndex(name, "."), 0)
-	for _, spec := range builtins.Documented() {
+	for _, spec := range docs.Documented() {
 		for _, p := range spec.Params {
 			if spec.Name+"."+p.Name == name {
 				text, found = fmt.Sprintf("%s of %s(…): %s\n\n%s\n\nAll of it: starling docs %[2]s", p.Name, name[:at], p.Type, message.Paragraph(p.Doc)), true
@@ -119,7 +121,7 @@ func paramHelp(name string) (text string, found bool) {
 }
 
 // docsNames are all names that the command knows, but for those of families.
-func docsNames() []string { return append(builtins.HelpNames(), stdlib.HelpNames()...) }
+func docsNames() []string { return append(docs.HelpNames(), stdlib.HelpNames()...) }
 
 // writeStubs writes all stubs below dir and prints the names of the two folders.
 func writeStubs(cmd *cobra.Command, dir string) error {
@@ -130,7 +132,7 @@ func writeStubs(cmd *cobra.Command, dir string) error {
 	for _, part := range []struct {
 		name  string
 		files map[string]string
-	}{{"builtins", builtins.Stubs()}, {"std", std}} {
+	}{{"builtins", docs.Stubs()}, {"std", std}} {
 		folder := filepath.Join(dir, part.name)
 		for _, name := range slices.Sorted(maps.Keys(part.files)) {
 			path := filepath.Join(folder, filepath.FromSlash(name))

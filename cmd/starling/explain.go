@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
@@ -29,7 +29,7 @@ builtin, such as k8s.watch, it explains as starling docs does.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				if text, found := builtins.Help(args[0]); found {
+				if text, found := docs.Help(args[0]); found {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
 					return err
 				}

@@ -10,6 +10,8 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
@@ -19,13 +21,13 @@ import (
 
 // table is what is known of builtins.
 type table struct {
-	specs map[string]builtins.Spec
+	specs map[string]spec.Spec
 	// members are those of namespaces: "k8s" has "apply", "t.cluster" has "get".
 	members map[string][]string
 }
 
 func newTable() table {
-	t := table{specs: map[string]builtins.Spec{}, members: map[string][]string{}}
+	t := table{specs: map[string]spec.Spec{}, members: map[string][]string{}}
 	for _, s := range builtins.Table() {
 		t.specs[s.Name] = s
 		for name := s.Name; ; {
@@ -41,7 +43,7 @@ func newTable() table {
 		}
 	}
 	t.members["ctx"] = nil
-	for _, f := range builtins.CtxMembers("", "ctx") {
+	for _, f := range docs.CtxMembers("", "ctx") {
 		t.members["ctx"] = append(t.members["ctx"], strings.TrimPrefix(f.Path, "ctx."))
 	}
 	delete(t.members, "expect")
@@ -114,8 +116,8 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 				return false
 			}
 			of := name(n.Fn)
-			if spec, ok := c.table.specs[of]; ok && !spec.Constant() {
-				c.arguments(s, n, spec)
+			if decl, ok := c.table.specs[of]; ok && !decl.Constant() {
+				c.arguments(s, n, decl)
 			} else if !ok && len(c.table.members[of]) > 0 {
 				start, _ := n.Span()
 				c.named(start, of+" is no function", script.CallHint(of))
@@ -123,7 +125,7 @@ func (c *checker) names(s *source, node syntax.Node, name func(syntax.Expr) stri
 		case *syntax.DotExpr:
 			space := name(n.X)
 			members := c.table.members[space]
-			if spec, ok := c.table.specs[space]; ok && len(members) == 0 && !spec.Constant() {
+			if decl, ok := c.table.specs[space]; ok && len(members) == 0 && !decl.Constant() {
 				hint := cmp.Or(script.MemberHint("builtin_function_or_method", n.Name.Name), "it is a function: call it, "+space+"(…)")
 				c.named(n.Name.NamePos, space+" has no "+n.Name.Name, hint)
 			}
@@ -167,10 +169,10 @@ func expectsAnError(call *syntax.CallExpr) bool {
 var refParts = []string{"kind", "name", "namespace"}
 
 // arguments holds those of a call to the parameters of a builtin.
-func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec) {
+func (c *checker) arguments(s *source, call *syntax.CallExpr, decl spec.Spec) {
 	var names, required []string
 	most, rest, others := 0, false, false
-	for _, p := range spec.Params {
+	for _, p := range decl.Params {
 		switch {
 		case strings.HasPrefix(p.Name, "**"):
 			others = true
@@ -186,7 +188,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 			required = append(required, p.Name)
 		}
 	}
-	byRef := len(spec.Params) > 0 && spec.Params[0].Type == builtins.TypeRef
+	byRef := len(decl.Params) > 0 && decl.Params[0].Type == spec.Ref
 	given, positional, spread, parts := map[string]bool{}, 0, false, false
 	for _, arg := range call.Args {
 		switch arg := arg.(type) {
@@ -202,24 +204,24 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 			}
 			given[id.Name] = true
 			if !others && !slices.Contains(names, id.Name) && !(byRef && slices.Contains(refParts, id.Name)) {
-				c.unexpected(call, id, spec.Name, names)
+				c.unexpected(call, id, decl.Name, names)
 			}
-			c.argument(s, call, spec, id.Name, arg.Y)
+			c.argument(s, call, decl, id.Name, arg.Y)
 			continue
 		}
 		if _, written := text(arg); positional == 0 && byRef {
-			parts = written || spec.Name != "k8s.event" // of others all that follows goes by keyword
+			parts = written || decl.Name != "k8s.event" // of others all that follows goes by keyword
 		}
 		if !spread && !parts && positional < most {
-			c.argument(s, call, spec, spec.Params[positional].Name, arg)
+			c.argument(s, call, decl, decl.Params[positional].Name, arg)
 		}
 		positional++
 	}
 	start, _ := call.Span()
-	if len(call.Args) > 0 && len(spec.Params) > 0 && spec.Params[0].Type == builtins.TypePath {
+	if len(call.Args) > 0 && len(decl.Params) > 0 && decl.Params[0].Type == spec.Path {
 		if path, ok := text(call.Args[0]); ok {
-			if hint := builtins.PathHint(spec.Name, path); hint != "" {
-				c.named(start, spec.Name+": "+hint, "")
+			if hint := spec.PathHint(decl.Name, path); hint != "" {
+				c.named(start, decl.Name+": "+hint, "")
 			}
 		}
 	}
@@ -229,12 +231,12 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 	if positional > most && !rest {
 		hint := "the others have their names: " + strings.Join(names, ", ")
 		switch {
-		case strings.HasPrefix(spec.Name, "log."):
-			hint = fmt.Sprintf(`write %s("n: %%d" %% n), or %s("counted", n = n)`, spec.Name, spec.Name)
+		case strings.HasPrefix(decl.Name, "log."):
+			hint = fmt.Sprintf(`write %s("n: %%d" %% n), or %s("counted", n = n)`, decl.Name, decl.Name)
 		case len(names) == most:
 			hint = "it takes " + strings.Join(names, ", ")
 		}
-		c.named(start, fmt.Sprintf("%s takes %d by position, this gives %d", spec.Name, most, positional), hint)
+		c.named(start, fmt.Sprintf("%s takes %d by position, this gives %d", decl.Name, most, positional), hint)
 		return
 	}
 	for i, p := range names {
@@ -243,7 +245,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 			if len(call.Args) > 0 {
 				first, _ = text(call.Args[0])
 			}
-			c.named(start, spec.Name+": argument "+p+" is missing", builtins.MissingHint(p, first))
+			c.named(start, decl.Name+": argument "+p+" is missing", spec.MissingHint(p, first))
 			return
 		}
 	}
@@ -251,7 +253,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, spec builtins.Spec
 
 func (c *checker) unexpected(call *syntax.CallExpr, id *syntax.Ident, of string, names []string) {
 	hint := ""
-	if hint = builtins.ParamHint(of, id.Name, names); hint == "" && len(names) > 0 {
+	if hint = spec.ParamHint(of, id.Name, names); hint == "" && len(names) > 0 {
 		hint = "it takes " + strings.Join(names, ", ")
 	}
 	c.ofCall(call, id.NamePos, fmt.Sprintf("%s takes no argument %s", of, id.Name), hint)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -232,7 +233,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 	q := builtins.Question{Key: key, Parent: object.New(parent), Look: look, Lookups: lookups}
 	options := script.CallOptions{
 		Name:    h.ID,
-		Context: &builtins.Context{Phase: builtins.PhaseDesired, Run: run, Log: silent{}},
+		Context: &builtins.Context{Phase: spec.InDesired, Run: run, Log: silent{}},
 		Limits:  script.Limits{Wall: h.Timeout},
 		Of:      h.Fn, // an answer that is wrong has its place
 	}

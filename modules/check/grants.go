@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -178,7 +179,7 @@ func (c *checker) literalKinds(s *source) {
 			found = identity(n)
 		}
 		for _, l := range found {
-			if hint, swapped := builtins.IsKind(l.apiVersion); swapped {
+			if hint, swapped := spec.IsKind(l.apiVersion); swapped {
 				c.named(l.pos, fmt.Sprintf("%q is no api version", l.apiVersion), hint)
 				continue
 			}
@@ -249,7 +250,7 @@ func (c *checker) granted(m *generation.Module, s *source, fn syntax.Node) {
 			return true
 		}
 		for _, l := range objectsOf(name, call) {
-			if _, swapped := builtins.IsKind(l.apiVersion); swapped {
+			if _, swapped := spec.IsKind(l.apiVersion); swapped {
 				continue // literalKinds says so
 			}
 			c.covered(m, call, name, verb, l)

@@ -10,16 +10,17 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/script"
 )
 
 // argument holds an argument that is written out to what its parameter takes.
-func (c *checker) argument(s *source, call *syntax.CallExpr, spec builtins.Spec, param string, e syntax.Expr) {
+func (c *checker) argument(s *source, call *syntax.CallExpr, decl spec.Spec, param string, e syntax.Expr) {
 	v := s.literal(e)
 	if v == nil {
 		return
 	}
-	if problem := spec.ArgumentProblem(param, v); problem != "" {
+	if problem := builtins.ArgumentProblem(&decl, param, v); problem != "" {
 		pos, _ := e.Span()
 		c.ofCall(call, pos, problem, "")
 	}

@@ -7,7 +7,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // function is one function or lambda of a file.
@@ -21,8 +21,8 @@ type function struct {
 // call nothing is said, they may ask which one it is.
 func (c *checker) phases() {
 	specs := c.table.specs
-	called := map[function]map[builtins.Phase]bool{}
-	note := func(fn starlark.Callable, phase builtins.Phase) {
+	called := map[function]map[spec.Phase]bool{}
+	note := func(fn starlark.Callable, phase spec.Phase) {
 		f, ok := fn.(*starlark.Function)
 		if !ok {
 			return
@@ -35,44 +35,44 @@ func (c *checker) phases() {
 		at := function{pos.Filename(), place{pos.Line, pos.Col}}
 		for _, fn := range c.reachable(at) {
 			if called[fn] == nil {
-				called[fn] = map[builtins.Phase]bool{}
+				called[fn] = map[spec.Phase]bool{}
 			}
 			called[fn][phase] = true
 		}
 	}
 	for _, m := range c.modules {
-		note(m.Enabled, builtins.PhaseEnabled)
-		note(m.Readiness, builtins.PhaseEnabled)
-		note(m.ChartValues, builtins.PhaseFilter)
-		note(m.SettingsCheck, builtins.PhaseFilter)
+		note(m.Enabled, spec.InEnabled)
+		note(m.Readiness, spec.InEnabled)
+		note(m.ChartValues, spec.InFilter)
+		note(m.SettingsCheck, spec.InFilter)
 		for _, h := range m.Hooks {
 			for _, b := range h.Bindings {
 				switch {
 				case b.Admission != nil:
-					note(h.Fn, builtins.PhaseReview)
+					note(h.Fn, spec.InReview)
 				case b.Receive != nil:
-					note(h.Fn, builtins.PhaseReceive)
+					note(h.Fn, spec.InReceive)
 				case b.Convert != nil && b.Convert.Joined: // they are among those of the first one
 				case b.Convert != nil:
 					for _, step := range b.Convert.Steps {
-						note(step, builtins.PhaseConvert)
+						note(step, spec.InConvert)
 					}
 				case h.Controller != nil:
-					note(h.Fn, builtins.PhaseDesired)
-					note(h.Controller.Status, builtins.PhaseDesired)
-					note(h.Controller.Cleanup, builtins.PhaseDesired)
+					note(h.Fn, spec.InDesired)
+					note(h.Controller.Status, spec.InDesired)
+					note(h.Controller.Cleanup, spec.InDesired)
 				default:
-					note(h.Fn, builtins.PhaseRun)
+					note(h.Fn, spec.InRun)
 				}
 				if b.Watch != nil {
-					note(b.Watch.Filter, builtins.PhaseFilter)
-					note(b.Watch.Wakes, builtins.PhaseFilter)
+					note(b.Watch.Filter, spec.InFilter)
+					note(b.Watch.Wakes, spec.InFilter)
 					for _, x := range b.Watch.Index {
-						note(x.Fn, builtins.PhaseFilter)
+						note(x.Fn, spec.InFilter)
 					}
 				}
 			}
-			note(h.Cleanup, builtins.PhaseRun)
+			note(h.Cleanup, spec.InRun)
 		}
 	}
 	for at, phases := range called {
@@ -117,7 +117,7 @@ func (c *checker) reachable(from function) []function {
 
 // calledElsewhere says that a file loads the function and does more with it than what
 // was found: it hands it on, or calls it where nobody knows when.
-func (c *checker) calledElsewhere(at function, known map[function]map[builtins.Phase]bool) bool {
+func (c *checker) calledElsewhere(at function, known map[function]map[spec.Phase]bool) bool {
 	def, ok := c.files[at.file].at[at.place].(*syntax.DefStmt)
 	if !ok {
 		return false
@@ -184,7 +184,7 @@ func (c *checker) called(s *source, name string) (*source, *syntax.DefStmt) {
 	return of, of.functions[from.name]
 }
 
-func (c *checker) phase(s *source, fn syntax.Node, phase builtins.Phase, specs map[string]builtins.Spec) {
+func (c *checker) phase(s *source, fn syntax.Node, phase spec.Phase, specs map[string]spec.Spec) {
 	syntax.Walk(fn, func(n syntax.Node) bool {
 		call, ok := n.(*syntax.CallExpr)
 		if !ok {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/message"
@@ -94,7 +95,7 @@ func (l *loader) context(path string) *builtins.Context {
 	l.mu.Lock()
 	l.files[path] = file
 	l.mu.Unlock()
-	return &builtins.Context{Phase: builtins.PhaseLoad, File: file, Log: l.log(path)}
+	return &builtins.Context{Phase: spec.InLoad, File: file, Log: l.log(path)}
 }
 
 // run loads a file and returns what it declared.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -22,7 +23,7 @@ func Convert(ctx context.Context, r Request, b *builtins.ConvertBinding, asked f
 	}
 	_, usage, err := r.Host.Call(ctx, b.Converted(r.Request, builtins.CtxOptions{Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked}, &response, &converted), nil, script.CallOptions{
 		Name:    r.Hook.ID,
-		Context: &builtins.Context{Phase: builtins.PhaseConvert, Log: r.Log},
+		Context: &builtins.Context{Phase: spec.InConvert, Log: r.Log},
 		Limits:  script.Limits{Wall: r.Hook.Timeout},
 		Of:      b.First(),
 		Subject: subject,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
@@ -89,7 +90,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		},
 	}
 	options := script.CallOptions{
-		Name: r.Hook.ID, Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: r.Log, Run: run},
+		Name: r.Hook.ID, Context: &builtins.Context{Phase: spec.InDesired, Log: r.Log, Run: run},
 		Limits: script.Limits{Wall: r.Hook.Timeout}, Subject: r.Key,
 	}
 	fn := r.Hook.Fn

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -41,7 +42,7 @@ func BenchmarkDesired(b *testing.B) {
 			q := builtins.Question{Key: "shop/blog", Parent: app, Look: func(*builtins.Desired, []reconcile.Child) ([]reconcile.Child, error) { return nil, nil }}
 			_, _, err := g.Host.Call(b.Context(), q.Decide(m.Hooks[0].Fn, &out), nil, script.CallOptions{
 				Name: "desired", Limits: script.Limits{Wall: time.Minute},
-				Context: &builtins.Context{Phase: builtins.PhaseDesired, Log: noLog{}, Run: &builtins.Run{Namespace: "shop", Scope: scope, Owns: m.Hooks[0].Controller.Owns}},
+				Context: &builtins.Context{Phase: spec.InDesired, Log: noLog{}, Run: &builtins.Run{Namespace: "shop", Scope: scope, Owns: m.Hooks[0].Controller.Owns}},
 			})
 			if err != nil || len(out.Parts) == 0 {
 				b.Fatal(err, len(out.Parts))

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -39,7 +40,7 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 		return func(obj map[string]any) (starlark.Value, bool, error) {
 			v, _, err := host().Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{
 				Name:    "filter",
-				Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+				Context: &builtins.Context{Phase: spec.InFilter, Log: log},
 				Limits:  filterLimits,
 			})
 			if v == starlark.None {
@@ -148,7 +149,7 @@ func chartValues(ctx context.Context, host *script.Host, m *generation.Module, v
 	s.known(secrets)
 	v, _, err := host.Call(ctx, m.ChartValues, starlark.Tuple{object.FromPlain(view)}, script.CallOptions{
 		Name: m.Name + "/chart_values",
-		Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log, Run: &builtins.Run{
+		Context: &builtins.Context{Phase: spec.InFilter, Log: log, Run: &builtins.Run{
 			Module: m.Name, Hook: "chart_values", Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -62,7 +63,7 @@ func Indexed(ctx context.Context, host func() *script.Host, w *builtins.WatchBin
 			if x.Fn != nil {
 				v, _, err := host().Call(ctx, x.Fn, starlark.Tuple{object.New(obj)}, script.CallOptions{
 					Name:    "index",
-					Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+					Context: &builtins.Context{Phase: spec.InFilter, Log: log},
 					Limits:  filterLimits,
 				})
 				if err == nil {

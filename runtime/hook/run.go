@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -186,14 +187,14 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 		Request: r.Request, Key: r.Key, Object: r.Object,
 	})
 	given := func() starlark.Value { return arg }
-	phase, binding := builtins.PhaseRun, (*builtins.Binding)(nil)
+	phase, binding := spec.InRun, (*builtins.Binding)(nil)
 	if r.Request != nil {
 		if binding = r.Hook.Binding(r.Request.Binding); binding == nil || binding.Phase() == 0 {
 			return Result{Err: fmt.Errorf("hook %s takes no requests at %q", r.Hook.ID, r.Request.Binding)}
 		}
 		phase = binding.Phase()
 	}
-	if phase == builtins.PhaseConvert {
+	if phase == spec.InConvert {
 		return Convert(ctx, r, binding.Convert, asked)
 	}
 	run.Request = r.Request
@@ -265,7 +266,7 @@ func ask(ctx context.Context, host *script.Host, m *generation.Module, name stri
 	s.known(secrets)
 	v, _, err := host.Call(ctx, fn, nil, script.CallOptions{
 		Name: m.Name + "/" + name,
-		Context: &builtins.Context{Phase: builtins.PhaseEnabled, Log: seenLog{log, s}, Run: &builtins.Run{
+		Context: &builtins.Context{Phase: spec.InEnabled, Log: seenLog{log, s}, Run: &builtins.Run{
 			Module: m.Name, Hook: name, Now: now,
 			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
 		}},

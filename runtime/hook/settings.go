@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -18,7 +19,7 @@ import (
 func CheckSettings(ctx context.Context, host *script.Host, m *generation.Module, old, next map[string]any, log builtins.Logger) (against string, err error) {
 	v, _, err := host.Call(ctx, m.SettingsCheck, starlark.Tuple{section(old), section(next)}, script.CallOptions{
 		Name:    m.Name + "/settings_check",
-		Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+		Context: &builtins.Context{Phase: spec.InFilter, Log: log},
 		Limits:  askedLimits,
 	})
 	var failed *builtins.FailError

@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -71,7 +72,7 @@ func TestAFunctionThatDoesNotEndIsNotCalledAgain(t *testing.T) {
 				})
 				host := script.New(script.Options{
 					Files: fstest.MapFS{"web/hooks/a.star": {Data: []byte(waits)}}, Predeclared: predeclared,
-					Context: func(string) *builtins.Context { return &builtins.Context{Phase: builtins.PhaseLoad, Log: noLog{}} },
+					Context: func(string) *builtins.Context { return &builtins.Context{Phase: spec.InLoad, Log: noLog{}} },
 				})
 				globals, err := host.Load(t.Context(), "web/hooks/a.star")
 				if err != nil {

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/object"
@@ -66,7 +67,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 	return func(obj map[string]any) (*effect.Wakes, error) {
 		v, _, err := host().Call(ctx, w.Wakes, starlark.Tuple{object.New(obj)}, script.CallOptions{
 			Name:    "wakes",
-			Context: &builtins.Context{Phase: builtins.PhaseFilter, Log: log},
+			Context: &builtins.Context{Phase: spec.InFilter, Log: log},
 			Limits:  filterLimits,
 		})
 		var keys []string

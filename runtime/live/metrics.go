@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/script"
@@ -250,7 +250,7 @@ func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result,
 // limitOf names the limit that ended a run, "" when none did.
 func limitOf(err error) string {
 	var run *script.LimitError
-	var ask *builtins.LimitError
+	var ask *spec.LimitError
 	switch {
 	case errors.As(err, &run):
 		return run.Limit

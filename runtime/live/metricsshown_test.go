@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -99,7 +99,7 @@ func (m *Metrics) trouble() {
 	m.reloads.WithLabelValues("held").Inc()
 	m.reloadFailed.Set(1)
 	m.certificate.Set(certificateEnds)
-	for attempt, err := range []error{fmt.Errorf("x: %w", &script.LimitError{Limit: "steps"}), &builtins.LimitError{Limit: "effects"}, errors.New("else")} {
+	for attempt, err := range []error{fmt.Errorf("x: %w", &script.LimitError{Limit: "steps"}), &spec.LimitError{Limit: "effects"}, errors.New("else")} {
 		m.changed("web/a", at)
 		m.begins("web", "web/a", attempt+1, at.Add(time.Second))
 		m.ran("web", "web/a", time.Second, hook.Result{Usage: script.Usage{Steps: 7}, Err: err}, attempt == 0)

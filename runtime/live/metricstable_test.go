@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -86,7 +86,7 @@ func TestMetricsOfRuns(t *testing.T) {
 	m.begins("web", "web/a", 1, at.Add(2*time.Second))
 	m.ran("web", "web/a", time.Second, hook.Result{Usage: script.Usage{Steps: 7}, Err: fmt.Errorf("x: %w", &script.LimitError{Limit: "steps"})}, true)
 	m.begins("web", "web/a", 2, at.Add(3*time.Second))
-	m.ran("web", "web/a", time.Second, hook.Result{Err: &builtins.LimitError{Limit: "effects"}}, false)
+	m.ran("web", "web/a", time.Second, hook.Result{Err: &spec.LimitError{Limit: "effects"}}, false)
 	m.ran("web", "web/a", time.Second, hook.Result{Err: errors.New("else")}, false)
 	m.watchFailed("web/a")
 	m.released("web", "installed", time.Second, nil)

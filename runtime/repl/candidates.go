@@ -5,13 +5,13 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 )
 
 // Completer completes what is typed in the session as it is now.
 func (s *Session) Completer() *Completer {
 	return &Completer{
-		Table: builtins.Documented(),
+		Table: docs.Documented(),
 		Names: s.scope.Names,
 		Lookup: func(name string) starlark.Value {
 			v, _ := s.scope.Lookup(name)
@@ -43,9 +43,9 @@ func (s *Session) completeHelp(args []string, _ string) []Candidate {
 	for _, c := range commands() {
 		out = append(out, Candidate{":" + c.name, c.doc})
 	}
-	for _, spec := range builtins.Documented() {
+	for _, spec := range docs.Documented() {
 		if name, _, _ := strings.Cut(spec.Name, "."); !forTests(name) {
-			out = append(out, Candidate{spec.Name, builtins.FirstSentence(spec.Doc)})
+			out = append(out, Candidate{spec.Name, docs.FirstSentence(spec.Doc)})
 		}
 	}
 	return out

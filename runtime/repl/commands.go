@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -29,7 +30,7 @@ func (s *Session) cmdLoad(ctx context.Context, args []string) error {
 		if path.Base(p) == "module.star" {
 			role = builtins.RoleModule
 		}
-		return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: p, Role: role}, Log: said{s}}
+		return &builtins.Context{Phase: spec.InLoad, File: &builtins.File{Path: p, Role: role}, Log: said{s}}
 	}, Governor: script.NewGovernor(script.GovernorOptions{})})
 	globals, err := host.Load(ctx, p)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Candidate is what a word may become.
@@ -23,7 +24,7 @@ type Candidate struct {
 // nothing.
 type Completer struct {
 	// Table are the builtins.
-	Table []builtins.Spec
+	Table []spec.Spec
 	// Names are the names in scope, and Lookup what they stand for.
 	Names  func() []string
 	Lookup func(name string) starlark.Value
@@ -119,7 +120,7 @@ func (c *Completer) describe(name string) string {
 		return doc
 	case nil, *starlark.Builtin:
 		if spec := c.spec(name); spec != nil {
-			return builtins.FirstSentence(spec.Doc)
+			return docs.FirstSentence(spec.Doc)
 		}
 		return ""
 	}
@@ -133,7 +134,7 @@ func (c *Completer) describe(name string) string {
 	return strings.Join(members, " ")
 }
 
-func (c *Completer) spec(name string) *builtins.Spec {
+func (c *Completer) spec(name string) *spec.Spec {
 	for i := range c.Table {
 		if c.Table[i].Name == name {
 			return &c.Table[i]
@@ -156,7 +157,7 @@ func (c *Completer) members(path string) []Candidate {
 			if !ok {
 				continue
 			}
-			doc := builtins.FirstSentence(spec.Doc)
+			doc := docs.FirstSentence(spec.Doc)
 			if first, _, deeper := strings.Cut(member, "."); deeper {
 				member, doc = first, ""
 			}
@@ -209,7 +210,7 @@ func (c *Completer) params(at place) []Candidate {
 			if strings.HasPrefix(p.Name, "*") || !p.Keyword && i < at.positional || at.given[p.Name] {
 				continue
 			}
-			out = append(out, Candidate{p.Name + "=", builtins.FirstSentence(p.Doc)})
+			out = append(out, Candidate{p.Name + "=", docs.FirstSentence(p.Doc)})
 		}
 		return out
 	}
@@ -236,10 +237,10 @@ func (c *Completer) inText(at place) []Candidate {
 	case at.callee == "help":
 		var out []Candidate
 		for _, spec := range c.Table {
-			out = append(out, Candidate{spec.Name, builtins.FirstSentence(spec.Doc)})
+			out = append(out, Candidate{spec.Name, docs.FirstSentence(spec.Doc)})
 		}
-		for _, f := range builtins.CtxMembers("", "ctx") {
-			out = append(out, Candidate{f.Path, builtins.FirstSentence(f.Doc)})
+		for _, f := range docs.CtxMembers("", "ctx") {
+			out = append(out, Candidate{f.Path, docs.FirstSentence(f.Doc)})
 		}
 		return out
 	case space == "values" && member != "patch" && c.Values != nil:

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 )
 
 func TestComplete(t *testing.T) {
@@ -20,7 +21,7 @@ func TestComplete(t *testing.T) {
 	names := builtins.Predeclared()
 	names["fun"], names["obj"] = fn["fun"], starlark.NewDict(0)
 	c := &Completer{
-		Table:  builtins.Documented(),
+		Table:  docs.Documented(),
 		Names:  func() []string { return names.Keys() },
 		Lookup: func(name string) starlark.Value { return names[name] },
 		Values: func() map[string]any {
@@ -92,7 +93,7 @@ func TestComplete(t *testing.T) {
 
 // A cursor may stand anywhere in anything.
 func TestCompleteTakesAnyText(t *testing.T) {
-	c := &Completer{Table: builtins.Documented()}
+	c := &Completer{Table: docs.Documented()}
 	text := "x = k8s.watch(\"v1\", [1, {\"a\": 'b'}], name = \"\"\"c\n\"\"\") # d\n\\\"(((]]]"
 	for i := -1; i <= len(text)+1; i++ {
 		c.Complete(text, i)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -18,7 +19,7 @@ func TestExamplesOfBuiltinsAreTrue(t *testing.T) {
 	f := newFixture(t, Options{})
 	f.eval(":apply -\napiVersion: v1\nkind: Pod\nmetadata: {name: db-0, namespace: default}\nspec: {containers: [{name: db, image: a}]}\n.")
 	n := 0
-	for _, s := range builtins.Documented() {
+	for _, s := range docs.Documented() {
 		text := s.Example
 		if !strings.HasPrefix(text, ">>> ") {
 			continue

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -181,7 +182,7 @@ const maxQuoted = 40
 
 // helpName tells about a builtin, a family of them, ctx, or a name of the session.
 func (s *Session) helpName(name string) (string, error) {
-	if text, found := builtins.Help(name); found {
+	if text, found := docs.Help(name); found {
 		return text, nil
 	}
 	switch v, own := s.scope.Lookup(name); {
@@ -192,5 +193,5 @@ func (s *Session) helpName(name string) (string, error) {
 	case v != nil:
 		return name + " is of the language: https://github.com/google/starlark-go/blob/master/doc/spec.md", nil
 	}
-	return "", fmt.Errorf("there is nothing of the name %q%s", message.Cut(name, maxQuoted), didYouMean(name, "", builtins.HelpNames()))
+	return "", fmt.Errorf("there is nothing of the name %q%s", message.Cut(name, maxQuoted), didYouMean(name, "", docs.HelpNames()))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 type quiet struct{}
@@ -35,7 +36,7 @@ y = f(1)
 		"a_test.star": {Data: []byte("load(\"./a.star\", \"f\")\nz = f(2)\n")},
 	}
 	h := New(Options{Files: files, Cover: cover, Context: func(path string) *builtins.Context {
-		return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: path}, Log: quiet{}}
+		return &builtins.Context{Phase: spec.InLoad, File: &builtins.File{Path: path}, Log: quiet{}}
 	}})
 	globals, err := h.Load(t.Context(), "a_test.star")
 	if err != nil {
@@ -72,7 +73,7 @@ y = f(1)
 		t.Error(diff)
 	}
 	again := New(Options{Files: files, Cover: cover, Context: func(path string) *builtins.Context {
-		return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: path}, Log: quiet{}}
+		return &builtins.Context{Phase: spec.InLoad, File: &builtins.File{Path: path}, Log: quiet{}}
 	}})
 	if _, err := again.Load(t.Context(), "a.star"); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // ofModule is a host of a module that reads its own files.
@@ -18,7 +19,7 @@ func ofModule(t *testing.T, code string, files map[string]string) *Host {
 	return newFixture(t, all, func(o *Options) {
 		o.Predeclared = builtins.Predeclared()
 		o.Context = func(path string) *builtins.Context {
-			return &builtins.Context{Phase: builtins.PhaseLoad, File: &builtins.File{Path: path, Role: builtins.RoleHooks}}
+			return &builtins.Context{Phase: spec.InLoad, File: &builtins.File{Path: path, Role: builtins.RoleHooks}}
 		}
 	}).Host
 }

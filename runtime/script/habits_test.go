@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -155,7 +156,7 @@ func tryHabit(t *testing.T, lines []string) (starlark.Value, error) {
 	desired := builtins.NewDesiredCtx("a", starlark.None, make([]reconcile.Child, 1), nil)
 	args := starlark.Tuple{o, d, xs, starlark.String("abc"), starlark.MakeInt(3), p, ctx, desired}
 	fn := globals["f"].(*starlark.Function)
-	c := &builtins.Context{Phase: builtins.PhaseRun, Log: &f.log, Run: &builtins.Run{
+	c := &builtins.Context{Phase: spec.InRun, Log: &f.log, Run: &builtins.Run{
 		Module: "web", Hook: "f", Now: now, Env: func(name string) (string, error) { return "of " + name, nil },
 		Random: rand.NewChaCha8([32]byte{}),
 	}}

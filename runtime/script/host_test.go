@@ -15,6 +15,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 type logLines struct {
@@ -50,7 +51,7 @@ func newFixture(t *testing.T, files map[string]string, change func(*Options)) *f
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.runs[path]++
-			return &builtins.Context{Phase: builtins.PhaseLoad, Log: &f.log}
+			return &builtins.Context{Phase: spec.InLoad, Log: &f.log}
 		},
 		Predeclared: starlark.StringDict{
 			"values": starlark.NewBuiltin("values", func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
@@ -92,7 +93,7 @@ func (f *fixture) call(t *testing.T, ctx context.Context, l Limits, args ...star
 		t.Fatal("a.star defines no f")
 	}
 	l.Wall = cmp.Or(l.Wall, time.Hour) // on a busy machine, with the race detector, calls take minutes
-	return f.Call(ctx, fn, args, CallOptions{Name: "test", Context: &builtins.Context{Phase: builtins.PhaseRun, Log: &f.log}, Limits: l})
+	return f.Call(ctx, fn, args, CallOptions{Name: "test", Context: &builtins.Context{Phase: spec.InRun, Log: &f.log}, Limits: l})
 }
 
 func TestCall(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 func TestResolveLabel(t *testing.T) {
@@ -262,7 +263,7 @@ func TestRealBuiltins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = f.Call(t.Context(), globals["f"].(starlark.Callable), starlark.Tuple{starlark.None}, CallOptions{Context: &builtins.Context{Phase: builtins.PhaseRun, Log: &f.log}})
+	_, _, err = f.Call(t.Context(), globals["f"].(starlark.Callable), starlark.Tuple{starlark.None}, CallOptions{Context: &builtins.Context{Phase: spec.InRun, Log: &f.log}})
 	if err == nil || !strings.Contains(err.Error(), "did you mean metrics.set?") {
 		t.Errorf("got %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -92,12 +93,12 @@ func TestTableOfCtxIsWhatTheRuntimeGives(t *testing.T) {
 	})
 	ctxStory(t, w)
 	seen.controllers(t, w)
-	for _, c := range builtins.Callbacks() {
+	for _, c := range docs.Callbacks() {
 		if c.Ctx() {
 			seen.compare(t, &c)
 		}
 	}
-	for _, f := range builtins.CtxFields() {
+	for _, f := range docs.CtxFields() {
 		if !slices.ContainsFunc(f.In, func(name string) bool { return seen.fields[name][f.Path] != "" }) {
 			t.Errorf("%s is nowhere there", f.Path)
 		}
@@ -229,13 +230,13 @@ func (s *ctxSeen) controllers(t *testing.T, w *World) {
 }
 
 // compare holds the table to what was seen in one kind of function.
-func (s *ctxSeen) compare(t *testing.T, c *builtins.Callback) {
+func (s *ctxSeen) compare(t *testing.T, c *docs.Callback) {
 	got := maps.Clone(s.fields[c.Name])
 	if len(got) == 0 {
 		t.Errorf("%s: it was not called", c.Name)
 		return
 	}
-	for _, f := range builtins.CtxFieldsOf(c.Name) {
+	for _, f := range docs.CtxFieldsOf(c.Name) {
 		is := got[f.Path]
 		delete(got, f.Path)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -119,7 +120,7 @@ func exampleFiles(t *testing.T) (files fstest.MapFS, tests int, switches map[str
 	put := func(path, text string) { files[path] = &fstest.MapFile{Data: []byte(text)} }
 	put("web/module.star", "module(http = [\"api.example.com\"], grants = [grant(\"apiextensions.k8s.io/v1\", \"CustomResourceDefinition\", verbs = [\"convert\"]), grant(\"v1\", \"ConfigMap\", verbs = [\"apply\"], namespaces = [\"*\"]), grant(\"v1\", \"Pod\", verbs = [\"exec\", \"logs\"], namespaces = [\"*\"]), grant(\"authorization.k8s.io/v1\", \"SubjectAccessReview\", verbs = [\"create\"])])\n")
 	put("web/hooks/web.star", exampleModule)
-	for _, s := range builtins.Documented() {
+	for _, s := range docs.Documented() {
 		text := s.Example
 		if text == "" {
 			t.Errorf("%s: there is no example", s.Name)

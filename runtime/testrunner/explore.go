@@ -12,6 +12,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -138,7 +139,8 @@ func end(ctx context.Context, o Options, host *script.Host, file, name string, f
 	defer cancel()
 	_, _, err = host.Call(ctx, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
 		Name: file + ":" + name, Limits: limits,
-		Context: &builtins.Context{Phase: builtins.PhaseTest, Log: lines{w.say}, Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
+		Context: &builtins.Context{Phase: spec.InTest, Log: lines{w.say},
+			Test: &builtins.Test{World: w, Ctx: ctx, Lenient: true}},
 	})
 	out.trace, out.late = w.w.Trace(), w.w.Late()
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/condition"
@@ -209,7 +210,7 @@ func loading(test string, role builtins.Role) func(path string) *builtins.Contex
 		if p == test {
 			file.Role = role
 		}
-		return &builtins.Context{Phase: builtins.PhaseLoad, File: file, Log: discard{}}
+		return &builtins.Context{Phase: spec.InLoad, File: file, Log: discard{}}
 	}
 }
 
@@ -235,7 +236,7 @@ func runTest(ctx context.Context, o Options, host *script.Host, file, name strin
 	defer cancel()
 	_, _, out.Err = host.Call(limited, fn, starlark.Tuple{builtins.NewTest()}, script.CallOptions{
 		Name: file + ":" + name, Limits: testLimits,
-		Context: &builtins.Context{Phase: builtins.PhaseTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
+		Context: &builtins.Context{Phase: spec.InTest, Test: &builtins.Test{World: w, Ctx: limited}, Log: lines{w.say}},
 	})
 	if limited.Err() != nil && ctx.Err() == nil || out.Err != nil && strings.Contains(out.Err.Error(), "would exceed context deadline") {
 		out.Err = late(out.Err)

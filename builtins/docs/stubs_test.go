@@ -1,14 +1,16 @@
-package builtins
+package docs
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/builtins"
 )
 
 // Every builtin is in the stub file of its namespace, with all its parameters.
 func TestStubsHaveAllBuiltins(t *testing.T) {
 	stubs := Stubs()
-	for _, s := range Table() {
+	for _, s := range builtins.Table() {
 		file, name := "__init__.py", s.Name
 		if i := strings.LastIndexByte(s.Name, '.'); i >= 0 {
 			file, name = strings.ReplaceAll(s.Name[:i], ".", "/")+".py", s.Name[i+1:]

@@ -1,10 +1,12 @@
-package builtins
+package docs
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -16,11 +18,11 @@ func Help(name string) (text string, found bool) {
 		parts = append(parts, ctx)
 	}
 	var members [][2]string
-	for _, spec := range Documented() {
-		if spec.Name == name {
-			parts = append(parts, spec.help())
-		} else if member, ok := strings.CutPrefix(spec.Name, name+"."); ok {
-			members = append(members, [2]string{member, FirstSentence(spec.Doc)})
+	for _, s := range Documented() {
+		if s.Name == name {
+			parts = append(parts, help(&s))
+		} else if member, ok := strings.CutPrefix(s.Name, name+"."); ok {
+			members = append(members, [2]string{member, FirstSentence(s.Doc)})
 		}
 	}
 	if len(members) > 0 {
@@ -35,8 +37,8 @@ func Help(name string) (text string, found bool) {
 // HelpNames are all names that [Help] knows, but for those of families.
 func HelpNames() []string {
 	var names []string
-	for _, spec := range Table() {
-		names = append(names, spec.Name)
+	for _, s := range builtins.Table() {
+		names = append(names, s.Name)
 	}
 	names = append(names, "ctx")
 	for _, f := range CtxFields() {
@@ -58,7 +60,7 @@ func FirstSentence(doc string) string {
 }
 
 // help is the whole declaration of a builtin.
-func (s *Spec) help() string {
+func help(s *spec.Spec) string {
 	text := s.Signature() + "\n\n" + message.Paragraph(s.Doc)
 	if s.Returns != "" {
 		text += "\n" + message.Paragraph("Returns "+s.Returns+".")

@@ -1,4 +1,6 @@
-package builtins
+// Package docs is what people read of the builtins: the pages of this folder, what is made of them (the reference, help,
+// stubs), and what functions are called with.
+package docs
 
 import (
 	"cmp"
@@ -6,11 +8,14 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // docs are the texts of all builtins, one page for each group of the reference; docs/README.md tells their form.
 //
-//go:embed docs/[0-9]*.md
+//go:embed [0-9]*.md
 var docs embed.FS
 
 // page is one group of the reference.
@@ -26,22 +31,22 @@ type text struct {
 	params, shared map[string]string
 }
 
-// Documented returns the builtins of [Table] with their docs. It reads all pages: a process that runs hooks does without.
-func Documented() []Spec {
+// Documented returns all builtins with their docs. It reads all pages: a process that runs hooks does without.
+func Documented() []spec.Spec {
 	texts := map[string]text{}
 	for _, p := range pages() {
 		for _, t := range p.texts {
 			texts[t.name] = t
 		}
 	}
-	specs := Table()
+	specs := builtins.Table()
 	for i := range specs {
-		specs[i].document(texts[specs[i].Name])
+		document(&specs[i], texts[specs[i].Name])
 	}
 	return specs
 }
 
-func (s *Spec) document(t text) {
+func document(s *spec.Spec, t text) {
 	s.Doc, s.Returns, s.Example = t.doc, t.returns, t.example
 	s.Params = slices.Clone(s.Params) // several builtins may have the same list
 	for i := range s.Params {
@@ -52,7 +57,7 @@ func (s *Spec) document(t text) {
 
 // pages reads all texts, in the order of the reference.
 func pages() (out []page) {
-	files, _ := fs.Glob(docs, "docs/*") // the pattern is right, and no other error is possible
+	files, _ := fs.Glob(docs, "*") // the pattern is right, and no other error is possible
 	for _, file := range files {
 		data, _ := docs.ReadFile(file) // it is embedded
 		out = append(out, readPage(string(data)))

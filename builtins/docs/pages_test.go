@@ -1,10 +1,13 @@
-package builtins
+package docs
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // Each builtin and each parameter has one text in docs/, and each text there is of a builtin.
@@ -52,6 +55,48 @@ func TestEachBuiltinHasAText(t *testing.T) {
 	}
 }
 
+// TestTable holds every declaration to what docs, help and stubs need.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Documented() {
+		if seen[s.Name] {
+			t.Errorf("%s: declared twice", s.Name)
+		}
+		seen[s.Name] = true
+		if !strings.HasSuffix(s.Doc, ".") && !strings.HasSuffix(s.Doc, ".)") {
+			t.Errorf("%s: the doc is no sentence: %q", s.Name, s.Doc)
+		}
+		if s.Phases == 0 {
+			t.Errorf("%s: no phases", s.Name)
+		}
+		if s.Constant() == (s.Call != nil) {
+			t.Errorf("%s: neither function nor constant, or both", s.Name)
+		}
+		if s.Effect == spec.NoEffect && !s.Constant() && s.Returns == "" && s.Phases == spec.Anywhere && s.Name != "fail" {
+			t.Errorf("%s: pure, but returns nothing", s.Name)
+		}
+		if s.Effect != spec.NoEffect && s.Phases&spec.InFilter != 0 {
+			t.Errorf("%s: has an effect, but filters may call it", s.Name)
+		}
+		optional := false
+		for _, p := range s.Params {
+			if p.Doc == "" || p.Name == "" || p.Type == "" {
+				t.Errorf("%s: parameter %q is not documented", s.Name, p.Name)
+			}
+			if !strings.HasSuffix(p.Doc, ".") {
+				t.Errorf("%s: %s: the doc is no sentence: %q", s.Name, p.Name, p.Doc)
+			}
+			if strings.HasPrefix(p.Name, "*") || p.Keyword {
+				continue
+			}
+			if p.Default == "" && optional {
+				t.Errorf("%s: %s is required, but comes after optional ones", s.Name, p.Name)
+			}
+			optional = optional || p.Default != ""
+		}
+	}
+}
+
 func BenchmarkDocumented(b *testing.B) {
 	for b.Loop() {
 		Documented()
@@ -60,7 +105,7 @@ func BenchmarkDocumented(b *testing.B) {
 
 func BenchmarkTable(b *testing.B) {
 	for b.Loop() {
-		Table()
+		builtins.Table()
 	}
 }
 
@@ -70,10 +115,10 @@ func TestReadPage(t *testing.T) {
 	if p.title != "Group" || len(p.texts) != 2 {
 		t.Fatalf("got %+v", p)
 	}
-	params := []Param{{Name: "a"}, {Name: "**b"}}
-	f, g := Spec{Params: params}, Spec{Params: params}
-	f.document(p.texts[0])
-	g.document(p.texts[1])
+	params := []spec.Param{{Name: "a"}, {Name: "**b"}}
+	f, g := spec.Spec{Params: params}, spec.Spec{Params: params}
+	document(&f, p.texts[0])
+	document(&g, p.texts[1])
 	if f.Doc != "Returns is a word." || f.Returns != "a dict" || f.Example != "x.f()\n" || f.Params[0].Doc != "Own." || f.Params[1].Doc != "Of b: all." {
 		t.Errorf("x.f: %+v", f)
 	}

@@ -1,11 +1,14 @@
-package builtins
+package docs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
-// Stubs returns what editors read to complete and explain the builtins of [Table]:
+// Stubs returns what editors read to complete and explain the builtins of all families:
 // stub files in the syntax of Python, by their path. A name is in __init__.py, the
 // members of a namespace in a file of its name: k8s.py, ctx/state.py.
 func Stubs() map[string]string {
@@ -23,7 +26,7 @@ func Stubs() map[string]string {
 		if i := strings.LastIndexByte(s.Name, '.'); i >= 0 {
 			file, name = strings.ReplaceAll(s.Name[:i], ".", "/")+".py", s.Name[i+1:]
 		}
-		s.stub(open(file), name)
+		stub(open(file), &s, name)
 	}
 	for _, f := range CtxFields() {
 		path := strings.Split(strings.TrimPrefix(f.Path, "ctx."), ".")
@@ -47,26 +50,16 @@ func Stubs() map[string]string {
 	return out
 }
 
-func (s *Spec) stub(b *strings.Builder, name string) {
+func stub(b *strings.Builder, s *spec.Spec, name string) {
 	if s.Constant() {
-		fmt.Fprintf(b, "\n%s: %s = ...\n\"\"\"%s\"\"\"\n", name, constantType(s.value.Type()), stubText(s.Doc))
+		fmt.Fprintf(b, "\n%s: %s = ...\n\"\"\"%s\"\"\"\n", name, constantType(s.Value.Type()), stubText(s.Doc))
 		return
-	}
-	var params []string
-	keyword := false
-	for _, p := range s.Params {
-		if p.Keyword && !keyword {
-			keyword = true
-			params = append(params, "*")
-		}
-		keyword = keyword || strings.HasPrefix(p.Name, "*")
-		params = append(params, p.stub())
 	}
 	result := ""
 	if s.Returns == "" {
 		result = " -> None"
 	}
-	fmt.Fprintf(b, "\ndef %s(%s)%s:\n    \"\"\"%s\n", name, strings.Join(params, ", "), result, stubText(s.Doc))
+	fmt.Fprintf(b, "\ndef %s%s%s:\n    \"\"\"%s\n", name, s.List(stubParam), result, stubText(s.Doc))
 	fmt.Fprintf(b, "\n    Phases: %s. Effect: %s.\n", s.Phases, s.Effect)
 	if len(s.Params) > 0 {
 		b.WriteString("\n    Args:\n")
@@ -80,30 +73,23 @@ func (s *Spec) stub(b *strings.Builder, name string) {
 	b.WriteString("    \"\"\"\n    ...\n")
 }
 
-func (p *Param) stub() string {
-	text := p.Name
-	kind := p.Type.python()
+func stubParam(p spec.Param) string {
+	kind := cmp.Or(pythonTypes[p.Type], "Any")
 	if p.Default == "None" && kind != "Any" {
 		kind += " | None"
 	}
-	text += ": " + kind
-	if p.Default != "" {
-		text += " = " + p.Default
-	}
-	return text
+	return strings.TrimSuffix(p.Name+": "+kind+" = "+p.Default, " = ")
 }
 
 // constantType is how Python calls the type of a constant.
 func constantType(kind string) string {
 	switch kind {
-	case "float", "int", "bool":
+	case "float", "int", "bool", "list":
 		return kind
 	case "string":
 		return "str"
 	case "list of strings":
 		return "list[str]"
-	case "list":
-		return kind
 	}
 	if strings.HasPrefix(kind, "dict ") {
 		return "dict"
@@ -111,43 +97,13 @@ func constantType(kind string) string {
 	return "Any"
 }
 
-// python is how Python calls a type; Any for what it does not know.
-func (t Type) python() string {
-	switch t {
-	case TypeString:
-		return "str"
-	case TypeText:
-		return "str | bytes"
-	case TypeBool:
-		return "bool"
-	case TypeInt:
-		return "int"
-	case TypeNumber:
-		return "int | float"
-	case TypeStrings:
-		return "list[str]"
-	case TypeList:
-		return "list"
-	case TypeDict:
-		return "dict"
-	case TypeFunction:
-		return "Callable"
-	case TypePath:
-		return "str | list[str]"
-	case TypeDuration:
-		return "str | int | float"
-	case TypeSelector:
-		return "str | list[str] | dict"
-	case TypeFilter:
-		return "Callable | list[str] | str"
-	case TypeWakes:
-		return "Callable | str"
-	case TypeRef, TypePod:
-		return "dict | str"
-	case TypeConditions:
-		return "dict | list[dict]"
-	}
-	return "Any"
+// pythonTypes are the types as Python calls them; Any is what it does not know.
+var pythonTypes = map[spec.Type]string{
+	spec.String: "str", spec.Text: "str | bytes", spec.Bool: "bool", spec.Int: "int", spec.Number: "int | float",
+	spec.Strings: "list[str]", spec.List: "list", spec.Dict: "dict", spec.Function: "Callable",
+	spec.Path: "str | list[str]", spec.Duration: "str | int | float", spec.Selector: "str | list[str] | dict",
+	spec.Filter: "Callable | list[str] | str", spec.Wakes: "Callable | str", spec.Ref: "dict | str",
+	spec.Pod: "dict | str", spec.Conditions: "dict | list[dict]",
 }
 
 // stubText keeps a text from ending the doc string that it stands in.

@@ -1,11 +1,9 @@
-package builtins
+package spec
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/itchyny/gojq"
 
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -83,12 +81,14 @@ var kindsByResource = map[string][2]string{
 	"pdb": {"policy/v1", "PodDisruptionBudget"}, "poddisruptionbudgets": {"policy/v1", "PodDisruptionBudget"},
 	"crd": {"apiextensions.k8s.io/v1", "CustomResourceDefinition"}, "customresourcedefinitions": {"apiextensions.k8s.io/v1", "CustomResourceDefinition"},
 	"sc": {"storage.k8s.io/v1", "StorageClass"}, "storageclasses": {"storage.k8s.io/v1", "StorageClass"},
+	"quota": {"v1", "ResourceQuota"}, "resourcequotas": {"v1", "ResourceQuota"}, "limitranges": {"v1", "LimitRange"},
+	"endpoints": {"v1", "Endpoints"}, "endpointslices": {"discovery.k8s.io/v1", "EndpointSlice"},
 	"roles": {"rbac.authorization.k8s.io/v1", "Role"}, "rolebindings": {"rbac.authorization.k8s.io/v1", "RoleBinding"},
 	"clusterroles": {"rbac.authorization.k8s.io/v1", "ClusterRole"}, "clusterrolebindings": {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"},
 }
 
-// kindNamed is the everyday kind that is called name, in any of its forms.
-func kindNamed(name string) (apiVersion, kind string) {
+// KindNamed is the everyday kind that is called name, in any of its forms.
+func KindNamed(name string) (apiVersion, kind string) {
 	low := strings.ToLower(name)
 	if k, ok := kindsByResource[low]; ok {
 		return k[0], k[1]
@@ -101,9 +101,9 @@ func kindNamed(name string) (apiVersion, kind string) {
 	return "", ""
 }
 
-// kindExample is the kind that is meant by what is none, as manifests have it.
-func kindExample(name string) string {
-	if _, kind := kindNamed(name); kind != "" {
+// KindExample is the kind that is meant by what is none, as manifests have it.
+func KindExample(name string) string {
+	if _, kind := KindNamed(name); kind != "" {
 		return kind
 	}
 	return "ConfigMap"
@@ -114,7 +114,7 @@ func IsKind(apiVersion string) (hint string, ok bool) {
 	if apiVersion == "" || apiVersion[0] < 'A' || apiVersion[0] > 'Z' || strings.Contains(apiVersion, "/") {
 		return "", false
 	}
-	version, kind := kindNamed(apiVersion)
+	version, kind := KindNamed(apiVersion)
 	if version == "" {
 		version, kind = "example.org/v1", apiVersion
 	}
@@ -130,7 +130,7 @@ func MissingHint(name, first string) string {
 		if hint, ok := IsKind(first); ok {
 			return hint
 		}
-		if version, kind := kindNamed(first); version != "" {
+		if version, kind := KindNamed(first); version != "" {
 			return fmt.Sprintf("the api version comes first: %q, %q", version, kind)
 		}
 		if i := strings.LastIndexByte(first, '/'); i > 0 && i+1 < len(first) && first[i+1] >= 'A' && first[i+1] <= 'Z' {
@@ -138,28 +138,6 @@ func MissingHint(name, first string) string {
 		}
 	}
 	return ""
-}
-
-// jsonPath is what JSONPath has and jq does not.
-var jsonPath = regexp.MustCompile(`^\s*\{\s*(?:\.|[$@]\.)|^\s*\$\.|\[\*\]|\[\?\(`)
-
-// jsonPathHint says of a program that jq does not take, for it is JSONPath, how it is written; "" for any other.
-func jsonPathHint(text string) string {
-	if !jsonPath.MatchString(text) {
-		return ""
-	}
-	path := strings.TrimSpace(text)
-	if strings.HasPrefix(path, "{") && strings.HasSuffix(path, "}") {
-		path = strings.TrimSpace(path[1 : len(path)-1])
-	}
-	path = strings.TrimPrefix(strings.TrimPrefix(path, "$"), "@")
-	if many := strings.ReplaceAll(path, "[*]", "[]"); many != path {
-		path = "[" + many + "]"
-	}
-	if _, err := gojq.Parse(path); err != nil {
-		path = "[.spec.containers[].image]"
-	}
-	return fmt.Sprintf("this is JSONPath, jq is wanted: %q", clip(path))
 }
 
 var (
@@ -194,5 +172,5 @@ func PathHint(builtin, path string) string {
 	if plain == path || plain == "" {
 		return ""
 	}
-	return fmt.Sprintf("%q: a path begins with the name of a value; write %q", clip(path), clip(plain))
+	return fmt.Sprintf("%q: a path begins with the name of a value; write %q", Clip(path), Clip(plain))
 }

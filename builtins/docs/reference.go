@@ -1,10 +1,11 @@
-package builtins
+package docs
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -47,7 +48,7 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 	for _, g := range groups {
 		b.WriteString("\n## " + g.title + "\n")
 		for _, s := range g.specs {
-			s.write(&b)
+			write(&b, &s)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -57,12 +58,12 @@ Durations are texts like ` + "`\"30s\"`, `\"5m\"`, `\"1h30m\"`" + `, or seconds.
 // section is a part of the reference.
 type section struct {
 	title string
-	specs []Spec
+	specs []spec.Spec
 }
 
 // grouped puts the builtins into the groups of the reference, with their docs.
 func grouped() (out []section) {
-	byName := map[string]Spec{}
+	byName := map[string]spec.Spec{}
 	for _, s := range Documented() {
 		byName[s.Name] = s
 	}
@@ -77,7 +78,7 @@ func grouped() (out []section) {
 }
 
 // write writes what the reference says of one builtin.
-func (s *Spec) write(b *strings.Builder) {
+func write(b *strings.Builder, s *spec.Spec) {
 	fmt.Fprintf(b, "\n### `%s`\n\n```text\n%s\n```\n\n%s\n\n", s.Name, s.Signature(), message.PageParagraph(s.Doc))
 	about := fmt.Sprintf("Phases: %s. Effect: %s.", s.Phases, s.Effect)
 	if s.Returns != "" {
@@ -100,27 +101,6 @@ func (s *Spec) write(b *strings.Builder) {
 	if s.Example != "" {
 		b.WriteString("\n```text\n" + s.Example + "```\n")
 	}
-}
-
-// Signature writes a builtin as its users call it.
-func (s Spec) Signature() string {
-	if s.Constant() {
-		return s.Name
-	}
-	var params []string
-	keyword := false
-	for _, p := range s.Params {
-		text := p.Name
-		if p.Keyword && !keyword {
-			params = append(params, "*")
-		}
-		keyword = keyword || p.Keyword || strings.HasPrefix(p.Name, "*")
-		if p.Default != "" {
-			text += "=" + p.Default
-		}
-		params = append(params, text)
-	}
-	return s.Name + "(" + strings.Join(params, ", ") + ")"
 }
 
 // cell keeps a text from ending a cell of a table.
