@@ -182,32 +182,56 @@ func TestKeptSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// The process dies after each write of a save that takes several: no state is there that tells of a message which is not.
+// The process dies after each write of a save that takes several: no change of a state is there before all messages
+// are. A crash of an earlier save, which has left an old value beside a new one, changes nothing of that.
 func TestKeptHasMessagesBeforeStates(t *testing.T) {
-	state, message := "state.hook", effect.KeptMessage+"one"
-	for name, size := range map[string]int{"stays": 50, "moves": 100} {
-		for after := range 4 {
-			api := apitest.New(t)
-			save(t, newKept(t, api), "web", map[string][]byte{state: value(50, '1'), "state.other": value(60, '1'), "value.gone": value(1, '1')})
-			next := map[string][]byte{state: value(size, '2'), "state.other": value(60, '2'), message: value(30, '2')}
-			var writes atomic.Int32
-			api.OnRequest(func(r *http.Request) {
-				if r.Method != http.MethodGet && int(writes.Add(1)) > after {
-					panic(http.ErrAbortHandler)
+	state, one, two := "state.hook", effect.KeptMessage+"one", effect.KeptMessage+"two"
+	was := map[string][]byte{state: value(50, '1'), "state.other": value(60, '1'), "state.gone": value(1, '1')}
+	for name, next := range map[string]map[string][]byte{
+		"stays":        {state: value(50, '2'), "state.other": value(60, '2'), one: value(30, '2')},
+		"moves":        {state: value(100, '2'), "state.other": value(60, '2'), one: value(30, '2')},
+		"two messages": {state: value(50, '2'), "state.other": value(60, '1'), one: value(10, '2'), two: value(90, '2')},
+		"only gone":    {state: value(50, '1'), "state.other": value(60, '1'), one: value(90, '2')},
+	} {
+		for after := range 5 {
+			for _, outdated := range []bool{false, true} {
+				api := apitest.New(t)
+				k := newKept(t, api)
+				save(t, k, "web", was)
+				dieAfter := func(n int, next map[string][]byte) error {
+					var writes atomic.Int32
+					api.OnRequest(func(r *http.Request) {
+						if r.Method != http.MethodGet && int(writes.Add(1)) > n {
+							panic(http.ErrAbortHandler)
+						}
+					})
+					defer api.OnRequest(nil)
+					return k.Save(t.Context(), "web", next)
 				}
-			})
-			crashed := newKept(t, api).Save(t.Context(), "web", next)
-			api.OnRequest(nil)
-			got := stored(t, api)["web"]
-			if got[message] == nil && (bytes.Equal(got[state], next[state]) || bytes.Equal(got["state.other"], next["state.other"])) {
-				t.Errorf("%s, after %d writes: the state is there, the message is not", name, after)
-			}
-			if after == 1 && crashed == nil {
-				t.Errorf("%s: it was one write", name)
-			}
-			save(t, newKept(t, api), "web", next)
-			if got := stored(t, api)["web"]; !maps.EqualFunc(next, got, bytes.Equal) {
-				t.Errorf("%s, after %d writes: it is not put right", name, after)
+				if outdated { // the state has moved, and is in its old place still
+					moves := maps.Clone(was)
+					moves[state] = value(100, '1')
+					if dieAfter(1, moves) == nil {
+						t.Fatal("it was one write")
+					}
+					k = newKept(t, api)
+				}
+				before := stored(t, api)["web"]
+				crashed := dieAfter(after, next)
+				got := stored(t, api)["web"]
+				changed := func(key string) bool { return !bytes.Equal(got[key], before[key]) }
+				for _, message := range []string{one, two} {
+					if got[message] == nil && next[message] != nil && (changed(state) || changed("state.other") || changed("state.gone")) {
+						t.Errorf("%s, after %d writes, outdated %t: a state has changed, and %s is not there", name, after, outdated, message)
+					}
+				}
+				if after == 1 && crashed == nil {
+					t.Errorf("%s: it was one write", name)
+				}
+				save(t, newKept(t, api), "web", next)
+				if got := stored(t, api)["web"]; !maps.EqualFunc(next, got, bytes.Equal) {
+					t.Errorf("%s, after %d writes, outdated %t: it is not put right", name, after, outdated)
+				}
 			}
 		}
 	}

@@ -44,6 +44,18 @@ func (m *keptModule) unsure() *saved {
 	return s
 }
 
+// with is what is stored, and some keys of data. The values of the other keys are nil: they stay as they are.
+func (s *saved) with(keys []string, data map[string][]byte) map[string][]byte {
+	out := map[string][]byte{}
+	for key := range s.home {
+		out[key] = nil
+	}
+	for _, key := range keys {
+		out[key] = data[key]
+	}
+	return out
+}
+
 // differs returns the keys that are new or have another value, and the keys that are gone.
 func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 	fresh := 0
@@ -86,9 +98,12 @@ type layout struct {
 	touched map[int]bool
 }
 
-// next is the layout of a save for which an order of writes is safe.
-func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string) *layout {
+// next is the layout of a save for which an order of writes is safe. With join, Secrets that are nearly empty are joined.
+func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string, join bool) *layout {
 	l := m.layout(was, data, changed, gone, false)
+	if join {
+		l.join()
+	}
 	if _, crossed := l.moves(); crossed {
 		l = m.layout(was, data, changed, gone, true)
 	}
@@ -96,8 +111,7 @@ func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []st
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long
-// as it fits, so that a change of one writes one Secret; Secrets that are nearly
-// empty are joined. cautious moves keys to new Secrets only.
+// as it fits, so that a change of one writes one Secret. cautious moves keys to new Secrets only.
 func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, cautious bool) *layout {
 	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated)}
 	if l.touched == nil {
@@ -132,9 +146,6 @@ func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []
 			number++
 		}
 		put(number, key)
-	}
-	if !cautious {
-		l.join()
 	}
 	return l
 }
@@ -198,11 +209,11 @@ func (l *layout) moves() (receives map[int]bool, crossed bool) {
 	return receives, crossed
 }
 
-// change is one Secret to write, with all the keys it then holds; none means that
+// change is one Secret to write, with all the keys it then holds, and the sums of their values; none means that
 // it goes away.
 type change struct {
 	part int
-	keys []string
+	sums map[string][sha256.Size]byte
 }
 
 // changes returns what to write, in an order that loses no key at a crash: first the Secrets that keys move to, then
@@ -216,13 +227,17 @@ func (l *layout) changes() (out []change) {
 		if p == nil {
 			p = &part{}
 		}
-		keys, gains := l.keys(number), false
-		for _, key := range keys {
+		sums, gains := map[string][sha256.Size]byte{}, false
+		for _, key := range l.keys(number) {
 			sum, stored := p.sums[key]
-			gains = gains || !stored || sum != sha256.Sum256(l.data[key])
+			if value := l.data[key]; value != nil {
+				gains = gains || !stored || sum != sha256.Sum256(value)
+				sum = sha256.Sum256(value)
+			}
+			sums[key] = sum
 		}
 		switch {
-		case !gains && len(keys) == len(p.sums) && (len(keys) > 0 || l.m.parts[number] == nil):
+		case !gains && len(sums) == len(p.sums) && (len(sums) > 0 || l.m.parts[number] == nil):
 			continue
 		case receives[number]:
 			rank[number] = 0
@@ -233,7 +248,7 @@ func (l *layout) changes() (out []change) {
 		default:
 			rank[number], revision[number] = 3, p.revision
 		}
-		out = append(out, change{number, keys})
+		out = append(out, change{number, sums})
 	}
 	slices.SortFunc(out, func(a, b change) int {
 		return cmp.Or(rank[a.part]-rank[b.part], cmp.Compare(revision[a.part], revision[b.part]), a.part-b.part)

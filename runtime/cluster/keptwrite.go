@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,15 +24,12 @@ func (k *Kept) put(ctx context.Context, module string, m *keptModule, ch change,
 		p = &part{}
 		m.parts[ch.part] = p
 	}
-	next := content{revision: m.revision, sums: map[string][sha256.Size]byte{}}
-	for _, key := range ch.keys {
-		next.sums[key] = sha256.Sum256(data[key])
-	}
+	next := content{revision: m.revision, sums: ch.sums}
 	for try := 1; ; try++ {
 		p.tried = &next
 		obj, err := k.o.Client.Write(ctx, "", k.write(module, ch, p, data))
 		switch {
-		case err == nil && len(ch.keys) == 0:
+		case err == nil && len(ch.sums) == 0:
 			delete(m.parts, ch.part)
 			return nil
 		case err == nil:
@@ -52,7 +48,7 @@ func (k *Kept) put(ctx context.Context, module string, m *keptModule, ch change,
 		}
 		p = m.parts[ch.part]
 		switch {
-		case p == nil && len(ch.keys) == 0, p != nil && p.content.equal(next):
+		case p == nil && len(ch.sums) == 0, p != nil && p.content.equal(next):
 			return nil // it was carried out
 		case p == nil:
 			p = &part{}
@@ -68,16 +64,16 @@ func (k *Kept) write(module string, ch change, p *part, data map[string][]byte) 
 		Ref:       effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: k.o.Namespace, Name: k.partName(module, ch.part)},
 		Unchanged: &effect.Unchanged{UID: p.uid, ResourceVersion: p.version},
 	}
-	if len(ch.keys) == 0 {
+	if len(ch.sums) == 0 {
 		w.Kind = effect.WriteDelete
 		return w
 	}
-	values := make(map[string]any, len(ch.keys))
+	values := make(map[string]any, len(ch.sums))
 	for key := range p.sums {
 		values[encodeKey(key)] = nil // goes, unless it is set below
 	}
-	for _, key := range ch.keys {
-		if sum, stored := p.sums[key]; stored && p.uid != "" && sum == p.tried.sums[key] {
+	for key, next := range ch.sums {
+		if sum, stored := p.sums[key]; stored && p.uid != "" && sum == next {
 			delete(values, encodeKey(key)) // stays as it is
 		} else {
 			values[encodeKey(key)] = base64.StdEncoding.EncodeToString(data[key])
