@@ -118,9 +118,9 @@ type Commit struct {
 type Uncommitted struct {
 	Run          uint64
 	Module, Hook string
-	// Allowed: the hook has allow_failure=.
-	Allowed bool
-	Err     error
+	// Allowed: the hook has allow_failure=. Lost: another writer came first, and the run is repeated: no failure.
+	Allowed, Lost bool
+	Err           error
 }
 
 // Save keeps data for a module in the place of all that was kept; answered by [Saved].

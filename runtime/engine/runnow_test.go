@@ -119,12 +119,15 @@ func TestALostRaceIsNoFailure(t *testing.T) {
 		for _, lost := range []int{3, 1000} {
 			h := hk("races", onStartup(1))
 			h.AllowFailure = allowed
-			w, tries := newWorld(t, mod("web", isOn(), h)), 0
+			w, tries, counted := newWorld(t, mod("web", isOn(), h)), 0, 0
 			w.hooks["web/races"] = func(RunHook) (effect.Effects, error) {
 				return effect.Effects{Writes: []effect.Write{{Ref: effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}}, nil
 			}
 			w.commitErr = &lane.Passing{Err: errBoom, Race: true}
 			w.told = func(a Action) {
+				if u, is := a.(Uncommitted); is && !u.Lost {
+					counted++
+				}
 				if _, is := a.(Commit); is {
 					if tries++; tries > lost {
 						w.commitErr = nil
@@ -136,6 +139,9 @@ func TestALostRaceIsNoFailure(t *testing.T) {
 			failures := w.e.modules["web"].hooks[0].ran.Failures
 			if once := lost == 3; once != (failures == 0) || once && tries != 4 || tries > 10 || !once && allowed && tries != 5 {
 				t.Errorf("allowed %v, %d lost: %d tries, %d failures", allowed, lost, tries, failures)
+			}
+			if counted != failures {
+				t.Errorf("allowed %v, %d lost: the metrics count %d failures, the status %d", allowed, lost, counted, failures)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 // After is Delay after that many failures; err is that of the last one.
 func (b Backoff) After(err error, failures int, jitter float64) time.Duration {
 	if Lost(err, failures) {
-		b.Min = min(b.Min, lostRetry)
+		b.Min, b.Max = min(b.Min, lostRetry), min(b.Max, lostMax)
 	} else if _, passing := errors.AsType[*Passing](err); passing {
 		b.Max = min(b.Max, max(b.Min, passingMax))
 	} else if AwaitedBy(err) == AwaitsEnd {
@@ -58,6 +58,7 @@ type Passing struct {
 const (
 	mostLost  = 4
 	lostRetry = 100 * time.Millisecond
+	lostMax   = time.Second
 )
 
 // Lost says that err, of a try after which so many in a row have ended with an error, is no more than a lost race.

@@ -53,6 +53,16 @@ func TestRetryOfAPassingError(t *testing.T) {
 	}
 }
 
+// A run that has lost a race is repeated within a second, whatever its hook says of waits.
+func TestRetryOfALostRace(t *testing.T) {
+	backoff := Backoff{Min: time.Minute, Max: time.Hour, Factor: 5}
+	for tries := 1; tries <= mostLost; tries++ {
+		if d := backoff.After(&Passing{Err: errors.New("conflict"), Race: true}, tries, 0.9); d > time.Second {
+			t.Errorf("after %d tries it waits %s", tries, d)
+		}
+	}
+}
+
 // Work that waits for the end of a deletion looks every few seconds, however long that takes.
 func TestRetryOfWhatAwaitsAnEnd(t *testing.T) {
 	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}

@@ -57,11 +57,15 @@ func (d *Driver) do(a engine.Action) {
 		}, func(err error) engine.Input { done.Err = err; return done })
 	case engine.Uncommitted:
 		d.recorder.Uncommitted(a.Run, a.Err)
-		d.metrics.failed(a.Module, a.Hook, a.Allowed)
+		if !a.Lost {
+			d.metrics.failed(a.Module, a.Hook, a.Allowed)
+		}
 	case engine.Save:
 		d.start(func() error {
 			err := d.traces.save(a, func() error { return d.executor.Save(d.work(), a) })
-			d.told.saved(a, err)
+			if d.told.saved(a, err); err == nil {
+				d.outbox.saved(a)
+			}
 			return err
 		}, func(err error) engine.Input { return engine.Saved{Op: a.Op, Err: err} })
 	case engine.Evaluate:

@@ -48,7 +48,7 @@ type outboxOptions struct {
 
 // moduleBox holds what one module's messages share.
 type moduleBox struct {
-	waiting int
+	waiting map[*pending]bool
 	unkept  int // of those that wait, in memory alone
 	bytes   int
 	slots   chan struct{}
@@ -105,7 +105,7 @@ func (b *outbox) send(a engine.Send) {
 	defer b.mu.Unlock()
 	box := b.modules[a.Module]
 	if box == nil {
-		box = &moduleBox{slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}, failing: map[string]string{}}
+		box = &moduleBox{waiting: map[*pending]bool{}, slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}, failing: map[string]string{}}
 		b.modules[a.Module] = box
 	}
 	box.gone = false
@@ -117,9 +117,9 @@ func (b *outbox) send(a engine.Send) {
 	}
 	if dropped > 0 {
 		b.o.metrics.messages.WithLabelValues(a.Module, "dropped").Add(float64(dropped))
-		b.o.log(a.Module, a.Hook).Log(builtins.LevelError, fmt.Sprintf("messages are dropped (%d): %d of the module wait already", dropped, box.waiting), nil)
+		b.o.log(a.Module, a.Hook).Log(builtins.LevelError, fmt.Sprintf("messages are dropped (%d): %d of the module wait already", dropped, len(box.waiting)), nil)
 	}
-	b.o.metrics.pending.WithLabelValues(a.Module).Set(float64(box.waiting))
+	b.o.metrics.pending.WithLabelValues(a.Module).Set(float64(len(box.waiting)))
 }
 
 // take lets one message in, if there is room.
@@ -140,7 +140,7 @@ func (b *outbox) take(box *moduleBox, a engine.Send, m engine.Message) bool {
 	if b.closed && unkept(m) == 0 {
 		return true // the next process that leads sends it
 	}
-	if b.closed || box.waiting >= maxPending || box.bytes+m.Size() > maxPendingBytes {
+	if b.closed || len(box.waiting) >= maxPending || box.bytes+m.Size() > maxPendingBytes {
 		b.done(a.Module, m)
 		return false
 	}
@@ -148,7 +148,7 @@ func (b *outbox) take(box *moduleBox, a engine.Send, m engine.Message) bool {
 	if m.Key != "" {
 		box.keyed[key] = p
 	}
-	box.waiting++
+	box.waiting[p] = true
 	box.unkept += unkept(m)
 	box.bytes += m.Size()
 	b.busy.Go(func() { b.deliver(p) })
@@ -265,18 +265,18 @@ func (b *outbox) done(module string, m engine.Message) {
 
 // leave takes a message out.
 func (b *outbox) leave(p *pending) {
-	p.box.waiting--
+	delete(p.box.waiting, p)
 	p.box.unkept -= unkept(p.message)
 	p.box.bytes -= p.message.Size()
 	if p.message.Key != "" {
 		delete(p.box.keyed, messageKey{p.hook, p.message.Key})
 	}
-	if p.box.waiting == 0 {
+	if len(p.box.waiting) == 0 {
 		clear(p.box.failing)
 		b.o.changed()
 	}
-	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(p.box.waiting))
-	if p.box.gone && p.box.waiting == 0 {
+	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(len(p.box.waiting)))
+	if p.box.gone && len(p.box.waiting) == 0 {
 		b.remove(p.module)
 	}
 }
@@ -289,8 +289,22 @@ func (b *outbox) gone(module string) {
 	if box == nil {
 		return
 	}
-	if box.gone = true; box.waiting == 0 {
+	if box.gone = true; len(box.waiting) == 0 {
 		b.remove(module)
+	}
+}
+
+// saved takes in what is kept of a module from now on: of one that is forgotten, no message is.
+func (b *outbox) saved(a engine.Save) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if box := b.modules[a.Module]; box != nil {
+		for p := range box.waiting {
+			if p.message.Name != "" && a.Data[p.message.Name] == nil {
+				p.message.Name = ""
+				box.unkept++
+			}
+		}
 	}
 }
 
@@ -314,7 +328,7 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 	if box.unkept > 0 {
 		problems = append(problems, fmt.Sprintf("messages that wait are lost when this process ends: no more than %d KiB of a module's are kept", engine.MaxKeptMessages>>10))
 	}
-	return box.waiting, problems
+	return len(box.waiting), problems
 }
 
 // stop lets tries that are under way, or come first, end while ctx does. It returns how many
