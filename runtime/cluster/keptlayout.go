@@ -44,18 +44,6 @@ func (m *keptModule) unsure() *saved {
 	return s
 }
 
-// with is what is stored, and some keys of data. The values of the other keys are nil: they stay as they are.
-func (s *saved) with(keys []string, data map[string][]byte) map[string][]byte {
-	out := map[string][]byte{}
-	for key := range s.home {
-		out[key] = nil
-	}
-	for _, key := range keys {
-		out[key] = data[key]
-	}
-	return out
-}
-
 // differs returns the keys that are new or have another value, and the keys that are gone.
 func (s *saved) differs(data map[string][]byte) (changed, gone []string) {
 	fresh := 0
@@ -96,17 +84,20 @@ type layout struct {
 	size map[int]int
 	// touched are the Secrets that differ.
 	touched map[int]bool
+	first   bool // no key goes
 }
 
-// next is the layout of a save for which an order of writes is safe. With join, Secrets that are nearly empty are joined.
-func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string, join bool) *layout {
+// next is the layout of a save for which an order of writes is safe: of all of it, where Secrets that are nearly empty
+// are joined, or of the first step, in which all but the changed keys stays as it is stored.
+func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string, first bool) *layout {
 	l := m.layout(was, data, changed, gone, false)
-	if join {
+	if !first {
 		l.join()
 	}
 	if _, crossed := l.moves(); crossed {
 		l = m.layout(was, data, changed, gone, true)
 	}
+	l.first = first
 	return l
 }
 
@@ -172,7 +163,7 @@ func (l *layout) keys(number int) (out []string) {
 	if p := l.m.parts[number]; p != nil {
 		for key := range p.sums {
 			_, moves := l.to[key]
-			if _, stays := l.data[key]; stays && !moves && l.was.home[key] == number {
+			if _, stays := l.data[key]; (stays || l.first) && !moves && l.was.home[key] == number {
 				out = append(out, key)
 			}
 		}
@@ -230,11 +221,10 @@ func (l *layout) changes() (out []change) {
 		sums, gains := map[string][sha256.Size]byte{}, false
 		for _, key := range l.keys(number) {
 			sum, stored := p.sums[key]
-			if value := l.data[key]; value != nil {
-				gains = gains || !stored || sum != sha256.Sum256(value)
-				sum = sha256.Sum256(value)
+			if sums[key] = sum; l.to[key] != 0 {
+				sums[key] = sha256.Sum256(l.data[key])
+				gains = gains || !stored || sum != sums[key]
 			}
-			sums[key] = sum
 		}
 		switch {
 		case !gains && len(sums) == len(p.sums) && (len(sums) > 0 || l.m.parts[number] == nil):

@@ -327,7 +327,8 @@ func (t *turn) cleaned(h *hook, s *subjects.Subject) {
 func (t *turn) commitFailed(r *asked, err error) {
 	err = r.done.Seen.Err(err)
 	if r.done.Err == nil {
-		t.do(Uncommitted{Run: r.done.Run, Module: r.hook.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Lost: r.lost(err), Err: err})
+		lost := r.request == 0 && lane.Lost(err, r.call().Attempt)
+		t.do(Uncommitted{Run: r.done.Run, Module: r.hook.module.name, Hook: r.hook.gen.ID, Allowed: r.allowed(), Lost: lost, Err: err})
 	} else { // known to have failed; it is tried again, though it may say that this is of no use
 		err = fmt.Errorf("%v; %w", r.done.Err, err)
 	}
@@ -336,11 +337,6 @@ func (t *turn) commitFailed(r *asked, err error) {
 
 // allowed says that the run may fail.
 func (r *asked) allowed() bool { return r.hook.gen.AllowFailure && !r.call().Cleanup }
-
-// lost says that the run has only lost a race with another writer, and is repeated.
-func (r *asked) lost(err error) bool {
-	return r.request == 0 && r.done.Err == nil && lane.Lost(err, r.call().Attempt)
-}
 
 // runFailed keeps the events for the next try and leaves everything else as it was.
 func (t *turn) runFailed(r *asked, err error) {
@@ -352,14 +348,13 @@ func (t *turn) runFailed(r *asked, err error) {
 	}
 	work := r.work()
 	t.take(r.call().Run)
-	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.lost(err)
+	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
 	if !lost {
 		h.subjects.Fail(s, err.Error(), allowed)
 		h.ran.Failures++
 	}
 	level, then := builtins.LevelError, ""
-	var failed *builtins.FailError
-	errors.As(err, &failed)
+	failed, _ := errors.AsType[*builtins.FailError](err)
 	if allowed && !lost {
 		level, then = builtins.LevelWarn, "allowed; "
 	}
