@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
@@ -34,7 +35,9 @@ type describeFlags struct {
 }
 
 func newDescribeFlags(flags *getFlags) *describeFlags {
-	return &describeFlags{&getRunsFlags{getFlags: flags, records: records{target: &flags.target, keep: describedFor}}}
+	return &describeFlags{&getRunsFlags{getFlags: flags, records: instance.Records{
+		Target: &flags.Target, Keep: describedFor,
+	}}}
 }
 
 func newDescribeCommand() *cobra.Command {
@@ -51,9 +54,9 @@ pods of the instance in that cluster. Text that comes out of Secrets is ***.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: getNamed,
 	}
-	f.target.addFlags(cmd.PersistentFlags())
-	f.target.addDev(cmd.PersistentFlags())
-	f.records.addFlags(cmd.PersistentFlags())
+	f.Target.AddFlags(cmd.PersistentFlags())
+	f.Target.AddDev(cmd.PersistentFlags())
+	f.records.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "module [NAME]",
 		Aliases: []string{"modules", "mod"},
@@ -132,7 +135,7 @@ func showPages[T any](cmd *cobra.Command, st status.Status, kind string, rows []
 
 // module shows one page. A part that cannot be had says why: the others are there nonetheless.
 func (f *describeFlags) module(cmd *cobra.Command, st status.Status, m status.Module) error {
-	client, err := f.client(cmd)
+	client, err := f.Client(cmd)
 	if err != nil {
 		return err
 	}
@@ -220,7 +223,7 @@ func (f *describeFlags) hooks(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := f.client(cmd)
+	client, err := f.Client(cmd)
 	if err != nil {
 		return err
 	}
@@ -312,11 +315,11 @@ func (f *describeFlags) one(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(l.rows) != 1 {
-		return fmt.Errorf("%s is no run; see: starling get runs %s", args[0], args[0])
+	var d *record.Dump
+	if len(l.rows) == 1 {
+		d, _ = l.rows[0].(*record.Dump)
 	}
-	d, is := l.rows[0].(*record.Dump)
-	if !is {
+	if d == nil {
 		return fmt.Errorf("%s is no run; see: starling get runs %s", args[0], args[0])
 	}
 	p := newPage(cmd)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -22,17 +23,10 @@ import (
 
 // detachFlags are the flags of `starling detach`.
 type detachFlags struct {
-	instance instance
-	access   access
+	instance instance.Instance
+	access   instance.Access
 	output   string
 }
-
-// detachStep takes one sort of thing away. It tells done of each object that it has
-// changed, goes on where something fails, and may be repeated.
-type detachStep func(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error
-
-// detachSteps are in the order in which they are taken.
-func detachSteps() []detachStep { return []detachStep{detachWebhooks, detachFinalizers} }
 
 // detached is one object that was changed.
 type detached struct {
@@ -57,17 +51,17 @@ any more; one that runs puts it all back. It asks nothing and may be repeated.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.instance.addFlags(cmd.Flags())
-	f.access.addFlags(cmd.Flags())
+	f.instance.AddFlags(cmd.Flags())
+	f.access.AddFlags(cmd.Flags())
 	command.OutputFlag(cmd, &f.output, "`format`: text, yaml or json", "text", "yaml", "json")
 	return cmd
 }
 
 func (f *detachFlags) run(cmd *cobra.Command) error {
-	if err := f.instance.complete(podNamespaceFile); err != nil {
+	if err := f.instance.Complete(); err != nil {
 		return err
 	}
-	client, err := f.access.connect(cmd.Context(), f.instance.Namespace, zerolog.Nop(), nil)
+	client, err := f.access.Connect(cmd.Context(), f.instance.Namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return err
 	}
@@ -75,15 +69,15 @@ func (f *detachFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: starling %s/%s runs (%s) and puts this back; stop it first\n", f.instance.Namespace, f.instance.Name, holder)
 	}
 	all := []detached{}
-	var errs []error
-	for _, step := range detachSteps() {
-		errs = append(errs, step(cmd.Context(), client, &f.instance, func(d detached) {
-			all = append(all, d)
-			if f.output == "text" {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Ref, d.Done)
-			}
-		}))
+	done := func(ref effect.Ref, how string) {
+		all = append(all, detached{ref, how})
+		if f.output == "text" {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", ref, how)
+		}
 	}
+	i := effect.Instance{Namespace: f.instance.Namespace, Name: f.instance.Name}
+	err = webhook.Detach(cmd.Context(), client, i.Label(), func(d webhook.Detached) { done(d.Ref, d.Done) })
+	err = errors.Join(err, detachFinalizers(cmd.Context(), client, i, done))
 	switch {
 	case f.output != "text":
 		if err := status.Encode(cmd.OutOrStdout(), f.output, all); err != nil {
@@ -92,7 +86,7 @@ func (f *detachFlags) run(cmd *cobra.Command) error {
 	case len(all) == 0:
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing to detach")
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // holder is who holds the instance's Lease now, "" when nobody does or we may not
@@ -113,16 +107,9 @@ func (f *detachFlags) holder(ctx context.Context, client *cluster.Client) string
 	return holder
 }
 
-// detachWebhooks takes away what makes the API server ask.
-func detachWebhooks(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
-	return webhook.Detach(ctx, client, effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(), func(d webhook.Detached) {
-		done(detached{d.Ref, d.Done})
-	})
-}
-
 // detachFinalizers frees the objects that wait for a cleanup, or for their children.
-func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, done func(detached)) error {
-	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label()}
+func detachFinalizers(ctx context.Context, client *cluster.Client, i effect.Instance, done func(ref effect.Ref, how string)) error {
+	o := cluster.KeptOptions{Client: client, Namespace: i.Namespace, Name: i.Name, Instance: i.Label()}
 	kept, err := cluster.NewKept(o).Load(ctx)
 	if err != nil {
 		return fmt.Errorf("which finalizers there are is not known: %w", err)
@@ -133,7 +120,7 @@ func detachFinalizers(ctx context.Context, client *cluster.Client, i *instance, 
 		for _, f := range finalizers.Read(kept[module]) {
 			nothing, none := func(map[string]any) bool { return false }, func(effect.Ref) (bool, error) { return false, nil }
 			errs = append(errs, executor.ReleaseFinalizer(ctx, client, w, f.APIVersion, f.Kind, f.Name, nothing, none, func(ref effect.Ref) {
-				done(detached{ref, "finalizer " + f.Name + " taken off"})
+				done(ref, "finalizer "+f.Name+" taken off")
 			}))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/tree"
@@ -34,7 +35,7 @@ import (
 const devQuiet = 50 * time.Millisecond
 
 type devFlags struct {
-	instance instance
+	instance instance.Instance
 	http     []string
 	links    bool
 	cluster  devCluster
@@ -68,7 +69,7 @@ starling tui --dev, and get, describe, explain and logs with --dev, show the sim
 	fs.StringArrayVarP(&f.cluster.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster")
 	fs.StringVar(&f.cluster.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml")
 	fs.StringArrayVar(&f.http, "http", nil, "`HOST=FILE`: what the host answers http.get with; others give no answer")
-	f.instance.addFlags(fs)
+	f.instance.AddFlags(fs)
 	f.env.AddFlags(fs)
 	command.TreeFlag(cmd, false)
 	return cmd
@@ -76,7 +77,7 @@ starling tui --dev, and get, describe, explain and logs with --dev, show the sim
 
 func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	f.instance.Dev = true
-	if err := f.instance.complete(podNamespaceFile); err != nil {
+	if err := f.instance.Complete(); err != nil {
 		return err
 	}
 	answers, err := httpFiles(f.http)

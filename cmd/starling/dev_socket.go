@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -14,15 +15,15 @@ import (
 
 // answer serves the admin API of the simulated cluster, on a socket beside that of a starling run. stop ends it.
 func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer) (stop func(), err error) {
-	if err := f.instance.makeStateDir(); err != nil {
+	if err := f.instance.MakeStateDir(); err != nil {
 		return nil, err
 	}
 	host, _ := os.Hostname() // a process without a host has no name
 	replica := status.Replica{Name: host, Leader: true, Ready: true, Version: shortVersion(), Simulated: true, Since: time.Now()}
 	srv, err := admin.New(admin.Options{
-		Socket: f.instance.socket(), Name: f.instance.Name, LogLevel: process.SetLogLevel,
+		Socket: f.instance.Socket(), Name: f.instance.Name, LogLevel: process.SetLogLevel,
 		Status: loop.Status, Explain: loop.Explain, Parents: loop.Parents, Queues: loop.Queues, RunNow: loop.RunNow, Snapshots: loop.Snapshots,
-		RecordsKey: func(context.Context) ([]byte, error) { return nil, errNoDevRecords },
+		RecordsKey: func(context.Context) ([]byte, error) { return nil, instance.ErrNoDevRecords },
 		Replica: func() status.Replica {
 			r := replica
 			r.Generation, r.ReloadFailed = loop.InForce()

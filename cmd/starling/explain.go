@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -43,7 +43,7 @@ builtin, such as k8s.watch, it explains as starling docs does.`,
 
 type explainFlags struct {
 	world  worldFlags
-	target target
+	target instance.Target
 	output string
 }
 
@@ -88,9 +88,9 @@ are ***.`,
 
 func (f *explainFlags) addFlags(cmd *cobra.Command) {
 	f.world.addFlags(cmd.Flags(), false)
-	f.world.instance.addStateDir(cmd.Flags())
-	f.target.addPod(cmd.Flags())
-	f.target.addDev(cmd.Flags())
+	f.world.instance.AddStateDir(cmd.Flags())
+	f.target.AddPod(cmd.Flags())
+	f.target.AddDev(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
 		m.Usage = "`folder` of the module tree to run instead of asking a running starling"
 	}
@@ -106,7 +106,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 		return err
 	}
 	o := values.PrintOptions{Color: command.Colorful(cmd), Process: x.Process}
-	if f.world.modules == "" && !f.target.dev {
+	if f.world.modules == "" && !f.target.Dev {
 		o.Now = time.Now() // a simulated cluster has its own clock
 	}
 	if path != "" {
@@ -135,7 +135,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanation, error) {
 	ctx := cmd.Context()
 	if f.world.modules != "" {
-		w, in, err := f.simulate(ctx, cmd, module)
+		w, in, err := f.simulate(cmd, module)
 		if err != nil {
 			return values.Explanation{}, err
 		}
@@ -152,15 +152,12 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	}
 	defer client.Close()
 	x, err := client.Explain(ctx, module)
-	if errors.Is(err, admin.ErrNotRunning) {
-		return x, fmt.Errorf("%w; or look at a tree without it: starling explain values FOLDER %s", f.target.instance.notRunning(), module)
-	}
 	if err != nil {
-		return x, err
+		return x, f.without(err, "values FOLDER "+module)
 	}
 	st, err := client.Status(ctx)
 	if err == nil {
-		x.Notes = append(x.Notes, standingOf(replicaOf(st))...)
+		x.Notes = append(x.Notes, instance.StandingOf(st)...)
 	}
 	x.Notes = append(x.Notes, refused(st, module)...)
 	return x, err
@@ -168,7 +165,7 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 
 // check refuses flags that do not go together, before anybody is asked.
 func (f *explainFlags) check() error {
-	if f.target.dev && f.world.modules != "" {
+	if f.target.Dev && f.world.modules != "" {
 		return errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
 	}
 	return nil
@@ -179,8 +176,16 @@ func (f *explainFlags) client(cmd *cobra.Command) (*admin.Client, error) {
 	if w := &f.world; w.config != "" || len(w.files) > 0 || cmd.Flags().Changed("live") {
 		return nil, errors.New("the module tree is missing: what a running starling works with cannot be chosen; give the folder of the tree, or no other flags")
 	}
-	f.target.instance, f.target.access = f.world.instance, f.world.access
-	return f.target.client(cmd)
+	f.target.Instance, f.target.Access = f.world.instance, f.world.access
+	return f.target.Client(cmd)
+}
+
+// without adds to the error that nobody answers how a tree alone is asked.
+func (f *explainFlags) without(err error, how string) error {
+	if errors.Is(err, admin.ErrNotRunning) {
+		return fmt.Errorf("%w; or look at a tree without it: starling explain %s", f.target.Instance.NotRunning(), how)
+	}
+	return err
 }
 
 // refused says what of the user's config is not in force, and why: else nobody would
@@ -208,27 +213,24 @@ func refused(st status.Status, module string) (notes []string) {
 }
 
 // simulate has the tree work in a simulated cluster.
-func (f *explainFlags) simulate(ctx context.Context, cmd *cobra.Command, module string) (*sim.World, values.ExplainInput, error) {
-	var none values.ExplainInput
+func (f *explainFlags) simulate(cmd *cobra.Command, module string) (w *sim.World, in values.ExplainInput, err error) {
+	ctx := cmd.Context()
 	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
-		return nil, none, err
+		return w, in, err
 	}
 	before, err := w.UserConfig()
+	if err == nil && module != values.GlobalKey {
+		err = switchOn(w, gen, module)
+	}
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err == nil {
+		in, err = w.Explain(module)
+	}
 	if err != nil {
-		return nil, none, err
-	}
-	if module != values.GlobalKey {
-		if err := switchOn(w, gen, module); err != nil {
-			return nil, none, err
-		}
-	}
-	if err := w.Start(ctx); err != nil {
-		return nil, none, err
-	}
-	in, err := w.Explain(module)
-	if err != nil {
-		return nil, none, err
+		return w, in, err
 	}
 	if m := gen.Modules[module]; m != nil {
 		if _, set := before[values.EnabledKey(m.Key)]; !set {

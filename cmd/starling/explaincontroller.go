@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
@@ -98,14 +98,11 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 			return nil, err
 		}
 		defer client.Close()
-		command.SayNotes(cmd, standing(cmd, client))
+		command.SayNotes(cmd, instance.Standing(cmd, client))
 		parents, err := client.Parents(cmd.Context(), module, key)
-		if errors.Is(err, admin.ErrNotRunning) {
-			err = fmt.Errorf("%w; or look at a tree without it: starling explain controller FOLDER %s %s", f.target.instance.notRunning(), module, key)
-		}
-		return parents, err
+		return parents, f.without(err, "controller FOLDER "+module+" "+key)
 	}
-	w, _, err := f.simulate(cmd.Context(), cmd, module)
+	w, _, err := f.simulate(cmd, module)
 	if err != nil {
 		return nil, err
 	}

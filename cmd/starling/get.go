@@ -1,22 +1,20 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
 // getFlags are what every `starling get …` takes.
 type getFlags struct {
-	target
+	instance.Target
 	out    outputFlags
 	watch  bool
 	events bool
@@ -49,8 +47,8 @@ in a pipe that is JSON, a line per row.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: getNamed,
 	}
-	flags.target.addFlags(cmd.PersistentFlags())
-	flags.target.addDev(cmd.PersistentFlags())
+	flags.Target.AddFlags(cmd.PersistentFlags())
+	flags.Target.AddDev(cmd.PersistentFlags())
 	flags.out.addFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().BoolVarP(&flags.watch, "watch", "w", false, "show rows again when they change, until Ctrl-C")
 	cmd.PersistentFlags().BoolVar(&flags.events, "output-watch-events", false, "with -w, say of each row whether it was ADDED, MODIFIED or DELETED")
@@ -76,48 +74,18 @@ func getNamed(cmd *cobra.Command, args []string) error {
 
 // ask asks the running instance for its status.
 func (f *getFlags) ask(cmd *cobra.Command) (status.Status, error) {
-	client, err := f.client(cmd)
+	client, err := f.Client(cmd)
 	if err != nil {
 		return status.Status{}, err
 	}
 	st, err := client.Status(cmd.Context())
-	return st, f.instance.explain(err)
-}
-
-// explain says what to do when nobody answers.
-func (i *instance) explain(err error) error {
-	if errors.Is(err, admin.ErrNotRunning) {
-		return i.notRunning()
-	}
-	return err
-}
-
-// notRunning says that nobody answers, and what to do: name the instance that
-// does run, or start one.
-func (i *instance) notRunning() error {
-	program, flag := "starling", ""
-	if i.Dev {
-		program, flag = "starling dev", " --dev"
-	}
-	what := fmt.Sprintf("no %s %s/%s runs here (socket %s)", program, i.Namespace, i.Name, i.socket())
-	if others := i.others(); len(others) > 0 {
-		ns, name, _ := strings.Cut(others[0], "/")
-		return fmt.Errorf("%s; seen here: %s; ask it with%s --namespace %s --name %s",
-			what, strings.Join(others, ", "), flag, ns, name)
-	}
-	if i.Dev {
-		return fmt.Errorf("%s; start one with: starling dev TREE", what)
-	}
-	if _, err := os.Stat(devSocketIn(i.StateDir)); err == nil {
-		return fmt.Errorf("%s; if a starling dev is meant, ask it with --dev", what)
-	}
-	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir, or the --context of its cluster", what)
+	return st, f.Instance.Explain(err)
 }
 
 // notesOf are about what the lists do not show but explains them.
 func notesOf(st status.Status) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	notes = standingOf(replicaOf(st))
+	notes = instance.StandingOf(st)
 	if st.Paused {
 		note("all modules are paused: hooks run, releases are left alone")
 	}

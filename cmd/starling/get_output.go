@@ -54,20 +54,12 @@ type listing struct {
 	empty string
 }
 
-// listOf makes an empty list "[]" and not "null".
-func listOf[T any](items []T) []T {
-	if items == nil {
-		return []T{}
-	}
-	return items
-}
-
 // writer writes a table of rows.
 type writer[T any] func(w io.Writer, rows []T, o status.Options) error
 
 // newListing makes a listing of rows, which name tells apart.
 func newListing[T any](kind string, rows []T, table writer[T], name func(T) string) *listing {
-	l := &listing{kind: kind, all: listOf(rows), empty: "no " + kind + "s"}
+	l := &listing{kind: kind, all: append([]T{}, rows...), empty: "no " + kind + "s"} // an empty one is [], not null
 	for _, row := range rows {
 		l.names, l.rows = append(l.names, name(row)), append(l.rows, row)
 	}

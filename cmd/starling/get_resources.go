@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 )
 
@@ -22,7 +23,7 @@ type resource struct {
 
 // resources returns all that get shows.
 func (f *getFlags) resources() []resource {
-	runs := &getRunsFlags{getFlags: f, records: records{target: &f.target}}
+	runs := &getRunsFlags{getFlags: f, records: instance.Records{Target: &f.Target}}
 	return []resource{
 		{look: f.inStatus(listModules), Command: cobra.Command{
 			Use:     "modules [NAME]",

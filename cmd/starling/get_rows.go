@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -119,7 +120,7 @@ func (f *getFlags) snapshots(cmd *cobra.Command, args []string) (*listing, error
 	if err != nil {
 		return nil, err
 	}
-	client, err := f.client(cmd)
+	client, err := f.Client(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (f *getFlags) snapshots(cmd *cobra.Command, args []string) (*listing, error
 	for _, h := range hooks {
 		snapshots, err := client.Snapshots(cmd.Context(), h.ID)
 		if err != nil {
-			return nil, f.instance.explain(err)
+			return nil, f.Instance.Explain(err)
 		}
 		all = append(all, snapshots...)
 	}
@@ -135,20 +136,20 @@ func (f *getFlags) snapshots(cmd *cobra.Command, args []string) (*listing, error
 	l := newListing("snapshot", all, status.PrintSnapshots, snapshotName)
 	l.empty = "no snapshots: nothing is watched"
 	if !st.Leader {
-		l.notes = append(l.notes, standbyNote(st.Holder))
+		l.notes = append(l.notes, instance.StandbyNote(st.Holder))
 	}
 	return l, nil
 }
 
 // queues asks for the queues, those of one module, or the one of MODULE/QUEUE.
 func (f *getFlags) queues(cmd *cobra.Command, args []string) (*listing, error) {
-	client, err := f.client(cmd)
+	client, err := f.Client(cmd)
 	if err != nil {
 		return nil, err
 	}
 	queues, err := client.Queues(cmd.Context())
 	if err != nil {
-		return nil, f.instance.explain(err)
+		return nil, f.Instance.Explain(err)
 	}
 	queueName := func(q status.Queue) string { return q.Module + "/" + q.Queue }
 	var names []string
@@ -163,19 +164,19 @@ func (f *getFlags) queues(cmd *cobra.Command, args []string) (*listing, error) {
 	l := newListing("queue", found, status.PrintQueues, queueName)
 	l.idle = func(i int) bool { return found[i].Length == 0 && len(found[i].Running) == 0 }
 	l.empty = "nothing waits"
-	l.notes = standing(cmd, client)
+	l.notes = instance.Standing(cmd, client)
 	return l, nil
 }
 
 // replicas lists them, with a note when the one of this machine stands by.
 func (f *getFlags) replicas(cmd *cobra.Command, _ []string) (*listing, error) {
-	found, err := f.target.replicas(cmd)
+	found, err := f.Target.Replicas(cmd)
 	if err != nil {
 		return nil, err
 	}
 	l := newListing("replica", found, status.PrintReplicas, func(r status.Replica) string { return r.Name })
-	if !f.remote() && !found[0].Leader {
-		l.notes = append(l.notes, standbyNote(found[0].Holder))
+	if !f.Remote() && !found[0].Leader {
+		l.notes = append(l.notes, instance.StandbyNote(found[0].Holder))
 	}
 	return l, nil
 }

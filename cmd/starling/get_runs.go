@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/record"
@@ -20,7 +21,7 @@ import (
 // getRunsFlags are the flags of `starling get runs`.
 type getRunsFlags struct {
 	*getFlags
-	records records
+	records instance.Records
 	failed  bool
 	told    bool // of records of others
 }
@@ -28,12 +29,12 @@ type getRunsFlags struct {
 // addFlags declares them, but for those of get.
 func (f *getRunsFlags) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.failed, "failed", false, "those that failed alone")
-	f.records.addFlags(fs)
+	f.records.AddFlags(fs)
 }
 
 // look reads which runs there are: all, those of what is named, or all of one run.
 func (f *getRunsFlags) look(cmd *cobra.Command, args []string) (*listing, error) {
-	runs, others, err := f.records.list(cmd)
+	runs, others, err := f.records.List(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +58,9 @@ func (f *getRunsFlags) look(cmd *cobra.Command, args []string) (*listing, error)
 		found = slices.DeleteFunc(slices.Clone(found), func(h record.Header) bool { return !h.Failed() })
 	}
 	l := runsOf(found)
-	l.empty = "no runs are recorded " + f.records.where()
+	l.empty = "no runs are recorded " + f.records.Where()
 	if len(runs) > 0 { // so --failed was asked for
-		l.empty = "no run has failed of those that are recorded " + f.records.where()
+		l.empty = "no run has failed of those that are recorded " + f.records.Where()
 	}
 	return l, nil
 }
@@ -84,7 +85,7 @@ func (f *getRunsFlags) one(cmd *cobra.Command, h record.Header) (*listing, error
 	if slices.Contains([]string{"", "table", "wide", "name"}, f.out.format) || f.watch {
 		return l, nil
 	}
-	r, err := f.records.load(cmd, h.ID)
+	r, err := f.records.Load(cmd, h.ID)
 	if err != nil {
 		return nil, err
 	}

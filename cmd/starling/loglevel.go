@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/starling-operator/starling/cmd/starling/instance"
 )
 
 func newLogLevelCommand() *cobra.Command {
-	to := &target{}
+	to := &instance.Target{}
 	cmd := &cobra.Command{
 		Use:   "log-level [LEVEL]",
 		Short: "Show or set what a starling that runs logs",
@@ -23,7 +25,7 @@ starling that starts begins with its --log-level again.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := to.client(cmd)
+			client, err := to.Client(cmd)
 			if err != nil {
 				return err
 			}
@@ -32,7 +34,7 @@ starling that starts begins with its --log-level again.`,
 			was, err := client.LogLevel(cmd.Context(), level)
 			switch {
 			case err != nil:
-				return to.instance.explain(err)
+				return to.Instance.Explain(err)
 			case level == "":
 				fmt.Fprintln(cmd.OutOrStdout(), was)
 			default:
@@ -41,6 +43,6 @@ starling that starts begins with its --log-level again.`,
 			return nil
 		},
 	}
-	to.addFlags(cmd.Flags())
+	to.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -1,30 +1,23 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
-	"github.com/starling-operator/starling/runtime/replicas"
 )
 
 // logsFlags are the flags of `starling logs`.
 type logsFlags struct {
-	target target
+	target instance.Target
 	follow bool
 	tail   int
 	output string
@@ -47,14 +40,14 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
 		Args: command.AtMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.run(cmd, append(args, "")[0])
-			if lines, number := strconv.Atoi(f.target.instance.Namespace); err != nil && number == nil {
+			if lines, number := strconv.Atoi(f.target.Instance.Namespace); err != nil && number == nil {
 				err = fmt.Errorf("%w; -n is the namespace; for lines: --tail %d", err, lines)
 			}
 			return err
 		},
 	}
-	f.target.addFlags(cmd.Flags())
-	f.target.addDev(cmd.Flags())
+	f.target.AddFlags(cmd.Flags())
+	f.target.AddDev(cmd.Flags())
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with the lines that come, until Ctrl-C")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "`lines` at most of those that are kept; -1: all")
 	command.OutputFlag(cmd, &f.output, "`format`: text, or json, a line each", "text", "json")
@@ -62,86 +55,16 @@ With --context or --kubeconfig it asks all pods of the instance; each line has i
 }
 
 func (f *logsFlags) run(cmd *cobra.Command, module string) error {
-	client, err := f.target.client(cmd)
+	client, err := f.target.Client(cmd)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	if err := f.known(cmd.Context(), client, module); err != nil {
-		return f.target.instance.explain(err)
+		return f.target.Instance.Explain(err)
 	}
 	o := admin.LogsOptions{Module: module, Tail: f.tail, Follow: f.follow}
-	if f.target.remote() && f.target.pod == "" {
-		return f.ofPods(cmd, o)
-	}
-	return f.target.instance.explain(client.Logs(cmd.Context(), o, f.printer(cmd.OutOrStdout())))
-}
-
-// ofPods shows the lines of all pods, in the order of their times; with --follow in that in which they come.
-func (f *logsFlags) ofPods(cmd *cobra.Command, o admin.LogsOptions) error {
-	pods, err := f.target.pods(cmd.Context())
-	if err != nil {
-		return err
-	}
-	print := f.printer(cmd.OutOrStdout())
-	if !o.Follow {
-		var lists [][]podLine
-		err := f.target.each(cmd, pods, func(p replicas.Pod, client *admin.Client) error {
-			var lines []podLine
-			err := client.Logs(cmd.Context(), o, func(line []byte) error {
-				lines = append(lines, newPodLine(p.Name, line))
-				return nil
-			})
-			lists = append(lists, lines)
-			return err
-		})
-		all := sorted(lists, func(a, b podLine) int { return a.at.Compare(b.at) })
-		if o.Tail >= 0 && len(all) > o.Tail {
-			all = all[len(all)-o.Tail:]
-		}
-		for _, line := range all {
-			err = cmp.Or(err, print(line.text))
-		}
-		return err
-	}
-	// A pod that goes, as each does in a rollout, ends its own part.
-	var printing sync.Mutex
-	failed := make([]error, len(pods))
-	var following sync.WaitGroup
-	for i, p := range pods {
-		following.Go(func() {
-			client := f.target.dial(p)
-			defer client.Close()
-			failed[i] = client.Logs(cmd.Context(), o, func(line []byte) error {
-				printing.Lock()
-				defer printing.Unlock()
-				return print(newPodLine(p.Name, line).text)
-			})
-			if failed[i] != nil && cmd.Context().Err() == nil {
-				printing.Lock()
-				defer printing.Unlock()
-				command.Say(cmd, "note: %v", failed[i])
-			}
-		})
-	}
-	following.Wait()
-	if slices.Contains(failed, nil) || cmd.Context().Err() != nil { // Ctrl-C ends it well
-		return nil
-	}
-	return errors.New("no pod answers")
-}
-
-// podLine is a line of the log of a pod.
-type podLine struct {
-	at   time.Time
-	text []byte
-}
-
-// newPodLine adds the name of the pod to a line of JSON.
-func newPodLine(pod string, line []byte) podLine {
-	var when struct{ Time time.Time }
-	_ = json.Unmarshal(line, &when) // a line without a time comes first
-	return podLine{when.Time, append(fmt.Appendf(nil, `{"pod":%q,`, pod), bytes.TrimPrefix(line, []byte("{"))...)}
+	return f.target.Logs(cmd, client, o, f.printer(cmd.OutOrStdout()))
 }
 
 // known refuses a module that is not there: nobody waits for lines that cannot come.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/format"
 	"github.com/starling-operator/starling/modules/scaffold"
@@ -29,14 +30,14 @@ import (
 
 // newTest are the flags of `starling new test`.
 type newTest struct {
-	target  target
-	records records
+	target  instance.Target
+	records instance.Records
 	run     string // the id of a recorded run
 }
 
 func newNewTestCommand(modules *string) *cobra.Command {
 	f := &newTest{}
-	f.records.target = &f.target
+	f.records.Target = &f.target
 	names := exactly("MODULE", "NAME")
 	cmd := &cobra.Command{
 		Use:   "test [TREE] MODULE NAME",
@@ -73,8 +74,8 @@ for is refused. So is one whose hook asks for something else in TREE.`,
 			return err
 		},
 	}
-	f.target.addFlags(cmd.Flags())
-	f.records.addFlags(cmd.Flags())
+	f.target.AddFlags(cmd.Flags())
+	f.records.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.run, "from-run", "", "write a test that holds the recorded run of this `id`; see starling get runs")
 	command.TreeBefore(cmd, modules, func() (least, most int) {
 		if f.run != "" {
@@ -87,7 +88,7 @@ for is refused. So is one whose hook asks for something else in TREE.`,
 
 // fromRun writes a test of a recorded run, which passes.
 func (f *newTest) fromRun(cmd *cobra.Command, modules string) error {
-	r, err := f.records.load(cmd, f.run)
+	r, err := f.records.Load(cmd, f.run)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 		return nil
 	}
 	at := f.world.instance
-	client, err := f.world.access.connect(ctx, at.Namespace, zerolog.Nop(), nil)
+	client, err := f.world.access.Connect(ctx, at.Namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 	if err != nil {
 		return ctx.Err() // the plan tells of modules that do not load
 	}
-	lacks, err := lackingRights(ctx, f.world.access, at.Namespace, at.user(), needed)
+	lacks, err := lackingRights(ctx, f.world.access, at.Namespace, at.User(), needed)
 	if err == nil && len(lacks) > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("ServiceAccount %s/%s lacks rights for %s: %s; `starling rbac` prints all that the tree needs", at.Namespace, at.Name, strings.Join(names, ", "), strings.Join(lacks, "; ")))
 	}

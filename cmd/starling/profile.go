@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
 func newProfileCommand() *cobra.Command {
-	to := &target{}
+	to := &instance.Target{}
 	var over time.Duration
 	cmd := &cobra.Command{
 		Use:   "profile NAME",
@@ -39,15 +40,15 @@ and trace is for go tool trace.`,
 			if process.IsTerminal(cmd.OutOrStdout()) {
 				return errors.New("a profile is no text; write it to a file: starling profile " + args[0] + " > " + args[0] + ".pprof")
 			}
-			client, err := to.client(cmd)
+			client, err := to.Client(cmd)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			return to.instance.explain(client.Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over))
+			return to.Instance.Explain(client.Profile(cmd.Context(), cmd.OutOrStdout(), args[0], over))
 		},
 	}
-	to.addFlags(cmd.Flags())
+	to.AddFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&over, "over", 0, "`time` for which it is collected, in whole seconds (default: since the start; one second of cpu and trace)")
 	return cmd
 }

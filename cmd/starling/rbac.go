@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/rbac"
 	"github.com/starling-operator/starling/modules/tree"
@@ -19,8 +20,8 @@ import (
 )
 
 type rbacFlags struct {
-	instance       instance
-	access         access
+	instance       instance.Instance
+	access         instance.Access
 	config         string
 	files          []string
 	live           bool
@@ -70,12 +71,12 @@ of the instance lacks, or the user of --as, and prints those, one line for each 
   starling rbac addons -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
 		RunE: f.run,
 	}
-	f.instance.addNames(cmd.Flags())
+	f.instance.AddNames(cmd.Flags())
 	f.reading.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
-	f.access.addFlags(cmd.Flags())
+	f.access.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	cmd.Flags().BoolVar(&f.serviceAccount, "service-account", false, "print the ServiceAccount, too")
 	command.OutputFlag(cmd, &f.output, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling", rbacRoles, rbacValues)
@@ -96,10 +97,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		return errors.New("--as is for --check")
 	}
 	f.live = f.live || f.check
-	if err := f.instance.completeNames(podNamespaceFile); err != nil {
-		return err
-	}
-	if err := oneStdin(f.config, f.files); err != nil {
+	if err := cmp.Or(f.instance.CompleteNames(), oneStdin(f.config, f.files)); err != nil {
 		return err
 	}
 	var config map[string]string
@@ -124,7 +122,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		objects = append(objects, of...)
 	}
 	var over func(*sim.Options) // none without --live
-	if f.live || f.access != (access{}) {
+	if f.live || f.access != (instance.Access{}) {
 		if over, err = overCluster(cmd.Context(), f.access, f.instance.Namespace); err != nil {
 			return err
 		}
@@ -158,7 +156,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 
 // lacks prints the rights that the cluster does not give.
 func (f *rbacFlags) lacks(cmd *cobra.Command, needed rbac.Result) error {
-	user := cmp.Or(f.as, f.instance.user())
+	user := cmp.Or(f.as, f.instance.User())
 	lacks, err := lackingRights(cmd.Context(), f.access, f.instance.Namespace, user, needed)
 	if err != nil {
 		return err
@@ -178,9 +176,11 @@ func (f *rbacFlags) lacks(cmd *cobra.Command, needed rbac.Result) error {
 }
 
 // lackingRights asks a cluster which of some rights a user lacks.
-func lackingRights(ctx context.Context, a access, namespace, user string, needed rbac.Result) ([]string, error) {
-	a.as, a.qps = user, 200
-	client, err := a.connect(ctx, namespace, zerolog.Nop(), nil)
+func lackingRights(
+	ctx context.Context, a instance.Access, namespace, user string, needed rbac.Result,
+) ([]string, error) {
+	as := a.Impersonate(user)
+	client, err := as.Connect(ctx, namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return nil, err
 	}

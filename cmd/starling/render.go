@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	if st.State != status.ModuleReady {
-		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, firstOf(st.LastError, st.Reason)))
+		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, cmp.Or(st.LastError, st.Reason, "no reason is known")))
 	}
 	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.config != "" && len(vain) > 0 {
 		return fmt.Errorf("module %s: %s", name, vain[0]) // what was asked for cannot be shown
@@ -92,13 +93,4 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return err
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return "no reason is known"
 }

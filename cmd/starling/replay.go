@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -21,8 +22,8 @@ import (
 
 // replayFlags are the flags of `starling replay`.
 type replayFlags struct {
-	target  target
-	records records
+	target  instance.Target
+	records instance.Records
 	modules string
 	links   bool
 	output  string
@@ -30,7 +31,7 @@ type replayFlags struct {
 
 func newReplayCommand() *cobra.Command {
 	f := &replayFlags{}
-	f.records.target = &f.target
+	f.records.Target = &f.target
 	cmd := &cobra.Command{
 		Use:   "replay [TREE] RUN",
 		Short: "Run a hook again with what a recorded run was given",
@@ -52,8 +53,8 @@ it; it runs on this machine.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.target.addFlags(cmd.Flags())
-	f.records.addFlags(cmd.Flags())
+	f.target.AddFlags(cmd.Flags())
+	f.records.AddFlags(cmd.Flags())
 	command.OutputFlag(cmd, &f.output, "form of the output: text, json or yaml", "text", "json", "yaml")
 	cmd.Flags().StringVar(&f.modules, "modules", "",
 		command.ModulesUsage+", whose hook is run instead of the recorded one")
@@ -64,7 +65,7 @@ it; it runs on this machine.`,
 
 func (f *replayFlags) run(cmd *cobra.Command, id string) error {
 	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	r, err := f.records.load(cmd, id)
+	r, err := f.records.Load(cmd, id)
 	if err != nil {
 		return err
 	}

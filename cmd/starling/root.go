@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 )
 
@@ -27,8 +28,13 @@ upgrades the release whenever that differs.`,
 		RunE:          command.Group,
 	}
 	root.SetFlagErrorFunc(command.ExplainFlag)
-	root.AddCommand(newRunCommand(), process.NewEvaluateChartsCommand(), newAdminSocketCommand(), newPlanCommand(), newDevCommand(), newRenderCommand(), newReplayCommand(), newTestCommand(), newReplCommand(), newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand(), newLogLevelCommand(), newProfileCommand(), newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newRBACCommand(), newDetachCommand(), newVersionCommand())
-	root.AddCommand(newLSPCommand(), newTUICommand())
+	root.AddCommand(newRunCommand(), newDetachCommand(), newVersionCommand())
+	root.AddCommand(process.NewEvaluateChartsCommand(), instance.NewAdminSocketCommand())
+	root.AddCommand(newPlanCommand(), newRenderCommand(), newRBACCommand(), newReplayCommand())
+	root.AddCommand(newTestCommand(), newReplCommand(), newDevCommand())
+	root.AddCommand(newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand())
+	root.AddCommand(newTUICommand(), newLogLevelCommand(), newProfileCommand())
+	root.AddCommand(newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newLSPCommand())
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	exampleOfCompletion(root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/release"
@@ -26,10 +28,10 @@ import (
 
 // runFlags are the flags of `starling run`.
 type runFlags struct {
-	instance instance
+	instance instance.Instance
 	modules  string
 	reading  command.Reading
-	access   access
+	access   instance.Access
 	webhooks webhookFlags
 	receive  receiveFlags
 	lease    leaseFlags
@@ -68,11 +70,11 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 		},
 	}
 	fs := cmd.Flags()
-	f.instance.addFlags(fs)
+	f.instance.AddFlags(fs)
 	fs.StringVar(&f.modules, "modules", "", command.ModulesUsage+" (required)")
 	f.reading.AddFlags(fs)
-	f.access.addFlags(fs)
-	f.access.addLimits(fs)
+	f.access.AddFlags(fs)
+	f.access.AddLimits(fs)
 	f.webhooks.addFlags(fs)
 	f.receive.addFlags(fs)
 	f.lease.addFlags(fs)
@@ -98,13 +100,7 @@ func (f *runFlags) plan(cmd *cobra.Command) error {
 }
 
 func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
-	if err := f.instance.complete(podNamespaceFile); err != nil {
-		return err
-	}
-	if err := f.access.checkLimits(); err != nil {
-		return err
-	}
-	if err := f.lease.check(); err != nil {
+	if err := cmp.Or(f.instance.Complete(), f.access.CheckLimits(), f.lease.check()); err != nil {
 		return err
 	}
 	if f.modules == "" {
@@ -122,11 +118,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.instance.makeStateDir(); err != nil {
+	if err := f.instance.MakeStateDir(); err != nil {
 		return err
 	}
 	// Before the first look at what is in that folder: it may be that of a process that runs.
-	lock, err := admin.Lock(f.instance.socket(), f.instance.Name)
+	lock, err := admin.Lock(f.instance.Socket(), f.instance.Name)
 	if err != nil {
 		return err
 	}
@@ -169,7 +165,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := f.webhooks.options(f.instance.Name, podNamespaceFile)
+	webhooks, err := f.webhooks.options(f.instance.Name, instance.PodNamespaceFile)
 	if err != nil {
 		return err
 	}
@@ -178,8 +174,8 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	f.access.patient = true
-	client, err := f.access.connect(ctx, f.instance.Namespace, log, metrics.Transport)
+	f.access.Patient = true
+	client, err := f.access.Connect(ctx, f.instance.Namespace, log, metrics.Transport)
 	switch {
 	case ctx.Err() != nil:
 		return nil // told to stop meanwhile
@@ -196,7 +192,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	srv, err := admin.New(admin.Options{
-		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.socket(), Locked: true, Name: f.instance.Name,
+		Listen: f.listen.address, CertDir: f.listen.certDir, ClientCA: f.listen.clients, Metrics: shown, Socket: f.instance.Socket(), Locked: true, Name: f.instance.Name,
 		Healthy: driver.Healthy, Ready: driver.Ready, Released: driver.Released,
 		LogLevel: process.SetLogLevel, Status: driver.Status, Explain: driver.Explain, Parents: driver.Parents, Queues: driver.Queues, RunNow: driver.RunNow, Snapshots: driver.Snapshots, RecordsKey: driver.RecordsKey, RecordsDir: live.RecordsDir(f.instance.StateDir), Replica: driver.Replica, Logs: kept.Lines, Log: log,
 	})

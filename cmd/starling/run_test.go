@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/live"
 )
@@ -21,8 +22,8 @@ import (
 // evaluates has ended no process.
 func TestASecondProcessLeavesTheMarksOfTheFirstOneAlone(t *testing.T) {
 	t.Cleanup(func() { zerolog.SetGlobalLevel(zerolog.TraceLevel) })
-	at := instance{StateDir: t.TempDir()}
-	lock, err := admin.Lock(at.socket(), "starling")
+	at := instance.Instance{StateDir: t.TempDir()}
+	lock, err := admin.Lock(at.Socket(), "starling")
 	if err != nil {
 		t.Fatal(err)
 	}

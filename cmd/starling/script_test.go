@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -83,7 +84,7 @@ func TestScripts(t *testing.T) {
 			"cluster": func(ts *testscript.TestScript, _ bool, args []string) { serveCluster(t, ts, args[0], args[1]) },
 			"records": func(ts *testscript.TestScript, _ bool, args []string) { makeRecords(t, ts, args) },
 			"uidfolder": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), filepath.Base(instancesDir())))
+				ts.Setenv("UIDFOLDER", filepath.Join(ts.Getenv("TMPDIR"), fmt.Sprintf("starling-%d", os.Getuid())))
 			},
 		},
 	})
@@ -161,15 +162,16 @@ func serveInstance(ts *testscript.TestScript, neg bool, args []string) {
 		Metrics:  prometheus.NewRegistry(),
 		Ready:    func() (bool, string) { return true, "" },
 		Released: func() (bool, string) { return true, "" },
-		Socket:   socketIn(args[0]),
-		Name:     defaultName,
+		Socket:   (&instance.Instance{StateDir: args[0]}).Socket(),
+		Name:     instance.DefaultName,
 		Status:   func(context.Context) (status.Status, error) { return st, nil },
 		Queues:   func(context.Context) ([]status.Queue, error) { return nil, nil },
 		Explain:  explainHello, RecordsKey: func(context.Context) ([]byte, error) { return testKey, nil },
 		Replica: func() status.Replica {
-			r := replicaOf(st)
-			r.Name, r.Ready, r.Since = "here", true, time.Now()
-			return r
+			return status.Replica{
+				Name: "here", Ready: true, Since: time.Now(),
+				Leader: st.Leader, Holder: st.Holder, Generation: st.Generation, ReloadFailed: st.ReloadFailed,
+			}
 		},
 	})
 	ts.Check(err)

@@ -34,7 +34,7 @@ waits, and shows what was taken meanwhile: a hook that did not run is left out.`
 		Args: command.AtMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
-	f.target.addFlags(cmd.Flags())
+	f.Target.AddFlags(cmd.Flags())
 	f.out.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.sort, "sort", status.Orders()[0], "the hook that has the most comes first: "+strings.Join(status.Orders(), ", "))
 	cmd.Flags().DurationVar(&f.over, "over", 0, "`time` for which it is looked at (default: since the start)")

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/tracing"
 )
@@ -22,7 +23,7 @@ func (f *traceFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 // open returns the tracer; nil without an endpoint.
-func (f *traceFlags) open(i *instance, metrics *live.Metrics, log zerolog.Logger) (*tracing.Tracer, error) {
+func (f *traceFlags) open(i *instance.Instance, metrics *live.Metrics, log zerolog.Logger) (*tracing.Tracer, error) {
 	if f.endpoint == "" {
 		return nil, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
@@ -28,7 +29,7 @@ const shownLines = 500
 
 // tuiFlags are the flags of `starling tui`.
 type tuiFlags struct {
-	target  target
+	target  instance.Target
 	modules string
 	links   bool
 }
@@ -48,8 +49,8 @@ module tree p shows what starling plan would. ? lists the keys.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.target.addFlags(cmd.Flags())
-	f.target.addDev(cmd.Flags())
+	f.target.AddFlags(cmd.Flags())
+	f.target.AddDev(cmd.Flags())
 	cmd.Flags().StringVar(&f.modules, "modules", "", command.ModulesUsage+", for plans")
 	command.LinksFlag(cmd.Flags(), &f.links)
 	command.TreeFirst(cmd, &f.modules, 0, 0)
@@ -57,7 +58,7 @@ module tree p shows what starling plan would. ? lists the keys.`,
 }
 
 func (f *tuiFlags) run(cmd *cobra.Command) error {
-	if f.target.dev && f.modules != "" {
+	if f.target.Dev && f.modules != "" {
 		return errors.New("--dev asks a starling dev, which plans by itself: leave out TREE")
 	}
 	in, isFile := cmd.InOrStdin().(*os.File)
@@ -89,7 +90,7 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 // source is the instance on the screen.
 func (f *tuiFlags) source() *instanceSource {
 	return &instanceSource{look: newAsker(f.target), pages: newAsker(f.target), plan: planFlags{world: worldFlags{
-		instance: f.target.instance, access: f.target.access, modules: f.modules,
+		instance: f.target.Instance, access: f.target.Access, modules: f.modules,
 		reading: command.Reading{Links: f.links}, live: true,
 	}}}
 }
@@ -106,7 +107,7 @@ type asker struct {
 	flags *describeFlags
 }
 
-func newAsker(t target) *asker { return &asker{flags: newDescribeFlags(&getFlags{target: t})} }
+func newAsker(t instance.Target) *asker { return &asker{flags: newDescribeFlags(&getFlags{Target: t})} }
 
 // ask returns what a command writes.
 func (a *asker) ask(ctx context.Context, do func(cmd *cobra.Command, client *admin.Client) error) (string, error) {
@@ -117,11 +118,11 @@ func (a *asker) ask(ctx context.Context, do func(cmd *cobra.Command, client *adm
 	cmd.SetContext(ctx)
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)
-	client, err := a.flags.client(cmd)
+	client, err := a.flags.Client(cmd)
 	if err == nil {
 		err = do(cmd, client)
 	}
-	return out.String(), a.flags.instance.explain(err)
+	return out.String(), a.flags.Instance.Explain(err)
 }
 
 func (s *instanceSource) Look(ctx context.Context) (seen tui.Seen, err error) {
@@ -160,7 +161,7 @@ func (s *instanceSource) Logs(ctx context.Context, module string) (string, error
 }
 
 func (s *instanceSource) Plan(ctx context.Context) (string, error) {
-	if s.pages.flags.dev {
+	if s.pages.flags.Dev {
 		return "", errors.New("starling dev plans by itself: its terminal shows after each save what has changed")
 	}
 	if s.plan.world.modules == "" {
@@ -179,7 +180,7 @@ func (s *instanceSource) Plan(ctx context.Context) (string, error) {
 func (s *instanceSource) Run(ctx context.Context, module string) (hooks []string, err error) {
 	_, err = s.pages.ask(ctx, func(_ *cobra.Command, client *admin.Client) (err error) {
 		hooks, err = client.RunNow(ctx, module, "")
-		s.pages.flags.records.asked = time.Time{} // there is a new one
+		s.pages.flags.records.Forget() // there is a new one
 		return err
 	})
 	return hooks, err

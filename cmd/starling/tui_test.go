@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/sim/apitest"
@@ -69,7 +70,7 @@ func runInstance(t *testing.T) *runningInstance {
 		}
 	}
 	state := filepath.Join(dir, "state")
-	r.start(socketIn(state), "run", "--modules", r.tree, "--module-objects=false", "--listen", "127.0.0.1:0", "--state-dir", state)
+	r.start((&instance.Instance{StateDir: state}).Socket(), "run", "--modules", r.tree, "--module-objects=false", "--listen", "127.0.0.1:0", "--state-dir", state)
 	r.until(func(st status.Status) bool { return len(st.Modules) == 1 && st.Modules[0].State == status.ModuleReady })
 	return r
 }
@@ -187,9 +188,9 @@ func TestTheScreenOfDev(t *testing.T) {
 		}
 	}
 	save("def learn(ctx):\n    fail(\"not so\")\n\nhook(learn, on = [startup()])\n")
-	r.start(devSocketIn(state), "dev", r.tree, "--state-dir", state)
+	r.start((&instance.Instance{StateDir: state, Dev: true}).Socket(), "dev", r.tree, "--state-dir", state)
 	r.until(func(st status.Status) bool { return hasRun(1)(st) && st.Simulated && st.Hooks[0].NextTry == nil })
-	looks := tuiFlags{target: target{dev: true, instance: instance{Name: defaultName, Namespace: defaultNamespace, StateDir: state}}}
+	looks := tuiFlags{target: instance.Target{Dev: true, Instance: instance.Instance{Name: instance.DefaultName, Namespace: "starling-system", StateDir: state}}}
 	if seen, err := looks.source().Look(t.Context()); err != nil || !seen.Status.Simulated || len(seen.Notes) > 0 {
 		t.Errorf("%+v, %v; the title says that it is simulated, no note", seen, err)
 	}

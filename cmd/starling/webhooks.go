@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
@@ -64,7 +65,7 @@ func (f *webhookFlags) options(name, podFile string) (live.WebhookOptions, error
 		// A Service's name holds no dots.
 		service = strings.ReplaceAll(name, ".", "-")
 		if len(validation.IsDNS1035Label(service)) > 0 {
-			service = defaultName
+			service = instance.DefaultName
 		}
 	}
 	var err error

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
@@ -39,8 +41,8 @@ const maxInput = 64 << 20
 // worldFlags say in which world a command lets modules work: a simulated cluster, or
 // one that lies over a real cluster and only reads there.
 type worldFlags struct {
-	instance instance
-	access   access
+	instance instance.Instance
+	access   instance.Access
 	modules  string
 	reading  command.Reading
 	config   string
@@ -65,8 +67,8 @@ func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
 	f.reading.AddFlags(fs)
 	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
 	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
-	f.instance.addNames(fs)
-	f.access.addFlags(fs)
+	f.instance.AddNames(fs)
+	f.access.AddFlags(fs)
 	f.env.AddFlags(fs)
 	f.live = live
 	if live {
@@ -82,28 +84,22 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	if f.modules == "" && !f.scratch {
 		return nil, nil, command.ErrNoTree
 	}
-	if err := oneStdin(f.config, f.files); err != nil {
+	if err := cmp.Or(oneStdin(f.config, f.files), f.instance.CompleteNames()); err != nil {
 		return nil, nil, err
 	}
-	if err := f.instance.completeNames(podNamespaceFile); err != nil {
-		return nil, nil, err
-	}
-	if f.access != (access{}) {
+	if f.access != (instance.Access{}) {
 		f.live = true
 	}
-	if f.live && f.offline && f.access != (access{}) {
+	if f.live && f.offline && f.access != (instance.Access{}) {
 		return nil, nil, errors.New("--offline asks no cluster, and --context and --kubeconfig name one")
 	}
 	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
 	gen, err := f.load(ctx, 1)
+	if err == nil {
+		err = cmp.Or(f.reading.SomeModule(gen), f.pause.Check(gen))
+	}
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.reading.SomeModule(gen); err != nil {
-		return nil, nil, err
-	}
-	if err := f.pause.Check(gen); err != nil {
 		return nil, nil, err
 	}
 	base, err := f.base(ctx, gen)
@@ -181,8 +177,8 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 }
 
 // overCluster has a simulated cluster lie over a real one, which is only read.
-func overCluster(ctx context.Context, a access, namespace string) (func(*sim.Options), error) {
-	client, err := a.connect(ctx, namespace, zerolog.Nop(), nil)
+func overCluster(ctx context.Context, a instance.Access, namespace string) (func(*sim.Options), error) {
+	client, err := a.Connect(ctx, namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return nil, err
 	}

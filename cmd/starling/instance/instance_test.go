@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"os"
@@ -17,21 +17,21 @@ func TestInstanceDefaults(t *testing.T) {
 	}
 	noPod := filepath.Join(tmp, "none")
 	for name, c := range map[string]struct {
-		given   instance
+		given   Instance
 		podFile string
-		want    instance
+		want    Instance
 	}{
 		"outside of a cluster": {
-			instance{Name: "starling"}, noPod,
-			instance{"starling-system", "starling", filepath.Join(instancesDir(), "starling-system.starling"), false},
+			Instance{Name: "starling"}, noPod,
+			Instance{"starling-system", "starling", filepath.Join(instancesDir(), "starling-system.starling"), false},
 		},
 		"in a pod": {
-			instance{Name: "starling"}, inPod,
-			instance{"addons", "starling", filepath.Join(instancesDir(), "addons.starling"), false},
+			Instance{Name: "starling"}, inPod,
+			Instance{"addons", "starling", filepath.Join(instancesDir(), "addons.starling"), false},
 		},
 		"all given": {
-			instance{"team", "edge", "/var/lib/starling/", false}, inPod,
-			instance{"team", "edge", "/var/lib/starling", false},
+			Instance{"team", "edge", "/var/lib/starling/", false}, inPod,
+			Instance{"team", "edge", "/var/lib/starling", false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,17 +54,17 @@ func TestMakeStateDirRefusesAForeignTemporaryFolder(t *testing.T) {
 	if err := os.Chmod(instancesDir(), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	i := instance{Name: "starling"}
+	i := Instance{Name: "starling"}
 	if err := i.complete("none"); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.makeStateDir(); err == nil {
+	if err := i.MakeStateDir(); err == nil {
 		t.Error("a folder that anyone may write to was taken")
 	}
 	if err := os.Chmod(instancesDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.makeStateDir(); err != nil {
+	if err := i.MakeStateDir(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// access says where the cluster is.
-type access struct {
+// Access says where the cluster is.
+type Access struct {
 	kubeconfig string
 	context    string
 	// qps and burst bound the requests; 0: the defaults of package cluster.
@@ -23,24 +23,24 @@ type access struct {
 	burst int
 	// as is the user that the requests are made for; "": that of the kubeconfig.
 	as string
-	// patient says that an API server which is in trouble, or away, is no error: it is asked again.
-	patient bool
+	// Patient says that an API server which is in trouble, or away, is no error: it is asked again.
+	Patient bool
 }
 
-// addFlags declares --kubeconfig and --context.
-func (a *access) addFlags(fs *pflag.FlagSet) {
+// AddFlags declares --kubeconfig and --context.
+func (a *Access) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.kubeconfig, "kubeconfig", "", "`file` that says where the cluster is (default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	fs.StringVar(&a.context, "context", "", "`context` of the kubeconfig (default: its current one)")
 }
 
-// addLimits declares --kube-api-qps and --kube-api-burst.
-func (a *access) addLimits(fs *pflag.FlagSet) {
+// AddLimits declares --kube-api-qps and --kube-api-burst.
+func (a *Access) AddLimits(fs *pflag.FlagSet) {
 	fs.Float32Var(&a.qps, "kube-api-qps", cluster.DefaultQPS, "requests per second that are sent to the API server at most, those of all hooks and releases together")
 	fs.IntVar(&a.burst, "kube-api-burst", 0, "`requests` that may be sent at once, above --kube-api-qps (default: twice --kube-api-qps)")
 }
 
-// checkLimits refuses limits that would let no request through.
-func (a *access) checkLimits() error {
+// CheckLimits refuses limits that would let no request through.
+func (a *Access) CheckLimits() error {
 	if !(a.qps > 0) {
 		return fmt.Errorf("--kube-api-qps %v lets no request through; give a number above 0, as %d", a.qps, cluster.DefaultQPS)
 	}
@@ -50,9 +50,15 @@ func (a *access) checkLimits() error {
 	return nil
 }
 
-// connect finds the API server and makes sure that it answers and has our
+// Impersonate returns the access of another user, for many questions.
+func (a Access) Impersonate(user string) Access {
+	a.as, a.qps = user, 200
+	return a
+}
+
+// Connect finds the API server and makes sure that it answers and has our
 // namespace. Requests go through wrap, which may be nil.
-func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*cluster.Client, error) {
+func (a *Access) Connect(ctx context.Context, namespace string, log zerolog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*cluster.Client, error) {
 	config, source, err := cluster.LoadConfig(a.kubeconfig, a.context)
 	if err != nil {
 		return nil, err
@@ -63,7 +69,7 @@ func (a *access) connect(ctx context.Context, namespace string, log zerolog.Logg
 		config.Wrap(wrap)
 	}
 	looking, end := ctx, context.CancelFunc(func() {})
-	if a.patient {
+	if a.Patient {
 		looking, end = context.WithTimeout(ctx, patience)
 	}
 	defer end()
@@ -99,8 +105,8 @@ const patience = 10 * time.Second
 
 // bears says whether a process goes on in spite of an error: one that works for long asks again. If it ended, the
 // kubelet would wait longer each time before it starts it again, up to five minutes.
-func (a *access) bears(err error, log zerolog.Logger) bool {
-	if !a.patient || !cluster.InTrouble(err) {
+func (a *Access) bears(err error, log zerolog.Logger) bool {
+	if !a.Patient || !cluster.InTrouble(err) {
 		return false
 	}
 	log.Warn().Err(err).Msg("the API server is in trouble, or this is not its address; it is asked again until it answers")

@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"cmp"
@@ -22,41 +22,42 @@ import (
 	"github.com/starling-operator/starling/runtime/replicas"
 )
 
-// records are the recorded runs of a target: those in the folder of this machine, or those of all pods.
-type records struct {
-	*target
+// Records are the recorded runs of a target: those in the folder of this machine, or those of all pods.
+type Records struct {
+	*Target
 	keyFile string
-	// keep is for how long an answer of list counts, for those that show page after page: to ask is a process in each pod.
-	keep time.Duration
+	// Keep is for how long an answer of list counts, for those that show page after page: to ask is a process in each pod.
+	Keep time.Duration
 
 	kept   []record.Header
 	others int
 	asked  time.Time // when these were
 }
 
-func (r *records) addFlags(fs *pflag.FlagSet) {
+// AddFlags declares --key-file.
+func (r *Records) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.keyFile, "key-file", "", "`file` with the key of the records, as data.key of the Secret <name>-records has it (default: asks the starling that is asked for the runs, then the cluster)")
 }
 
-// errNoDevRecords is the answer about runs of a starling dev.
-var errNoDevRecords = errors.New("starling dev keeps no records of runs; a test, or starling repl, shows what one run does")
+// ErrNoDevRecords is the answer about runs of a starling dev.
+var ErrNoDevRecords = errors.New("starling dev keeps no records of runs; a test, or starling repl, shows what one run does")
 
 // inPods says whether pods are asked. With --state-dir the folder counts, and --context says where its key is.
-func (r *records) inPods() bool { return r.remote() && r.instance.StateDir == "" }
+func (r *Records) inPods() bool { return r.Remote() && r.Instance.StateDir == "" }
 
-// where says in words where the records are.
-func (r *records) where() string {
+// Where says in words where the records are.
+func (r *Records) Where() string {
 	if r.inPods() {
-		return "by the pods of " + r.instance.Namespace + "/" + r.instance.Name
+		return "by the pods of " + r.Instance.Namespace + "/" + r.Instance.Name
 	}
 	return "in " + r.dir()
 }
 
-func (r *records) dir() string { return live.RecordsDir(r.instance.StateDir) }
+func (r *Records) dir() string { return live.RecordsDir(r.Instance.StateDir) }
 
-// list returns the headers of all runs, the newest first, and how many there are of other versions.
-func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, err error) {
-	if r.inPods() && time.Since(r.asked) < r.keep {
+// List returns the headers of all runs, the newest first, and how many there are of other versions.
+func (r *Records) List(cmd *cobra.Command) (runs []record.Header, others int, err error) {
+	if r.inPods() && time.Since(r.asked) < r.Keep {
 		return r.kept, r.others, nil
 	}
 	if runs, others, err = r.ask(cmd); err == nil {
@@ -65,12 +66,15 @@ func (r *records) list(cmd *cobra.Command) (runs []record.Header, others int, er
 	return runs, others, err
 }
 
-func (r *records) ask(cmd *cobra.Command) (runs []record.Header, others int, err error) {
-	if r.dev {
-		return nil, 0, errNoDevRecords
+// Forget has the next answer be a new one.
+func (r *Records) Forget() { r.asked = time.Time{} }
+
+func (r *Records) ask(cmd *cobra.Command) (runs []record.Header, others int, err error) {
+	if r.Dev {
+		return nil, 0, ErrNoDevRecords
 	}
 	if !r.inPods() {
-		if err := r.instance.complete(podNamespaceFile); err != nil {
+		if err := r.Instance.Complete(); err != nil {
 			return nil, 0, err
 		}
 		key, err := r.nearby(cmd.Context(), r.local())
@@ -94,12 +98,12 @@ func (r *records) ask(cmd *cobra.Command) (runs []record.Header, others int, err
 	}), others, err
 }
 
-// load opens one run.
-func (r *records) load(cmd *cobra.Command, id string) (*record.Record, error) {
+// Load opens one run.
+func (r *Records) Load(cmd *cobra.Command, id string) (*record.Record, error) {
 	if r.inPods() {
 		return r.loadOfPods(cmd, id)
 	}
-	if err := r.instance.complete(podNamespaceFile); err != nil {
+	if err := r.Instance.Complete(); err != nil {
 		return nil, err
 	}
 	// First whether there is such a run: for that no key is needed.
@@ -114,7 +118,7 @@ func (r *records) load(cmd *cobra.Command, id string) (*record.Record, error) {
 }
 
 // loadOfPods opens one run of the pod that has it. Its files stay sealed on this machine, and go again.
-func (r *records) loadOfPods(cmd *cobra.Command, id string) (found *record.Record, err error) {
+func (r *Records) loadOfPods(cmd *cobra.Command, id string) (found *record.Record, err error) {
 	ctx := cmd.Context()
 	pods, err := r.pods(ctx)
 	if err != nil {
@@ -143,7 +147,7 @@ func (r *records) loadOfPods(cmd *cobra.Command, id string) (found *record.Recor
 }
 
 // fetch opens a run of one pod.
-func (r *records) fetch(ctx context.Context, client *admin.Client, id string) (*record.Record, error) {
+func (r *Records) fetch(ctx context.Context, client *admin.Client, id string) (*record.Record, error) {
 	files, err := client.Record(ctx, id)
 	if err != nil {
 		return nil, err
@@ -166,12 +170,12 @@ func (r *records) fetch(ctx context.Context, client *admin.Client, id string) (*
 	return record.Load(dir, id, key)
 }
 
-func (r *records) local() *admin.Client {
-	return admin.NewClient(admin.ClientOptions{Socket: r.instance.socket()})
+func (r *Records) local() *admin.Client {
+	return admin.NewClient(admin.ClientOptions{Socket: r.Instance.Socket()})
 }
 
 // nearby returns the key of the file, or of a process: nil when it has none.
-func (r *records) nearby(ctx context.Context, client *admin.Client) (*record.Key, error) {
+func (r *Records) nearby(ctx context.Context, client *admin.Client) (*record.Key, error) {
 	if r.keyFile != "" {
 		data, err := os.ReadFile(r.keyFile)
 		if err != nil {
@@ -191,13 +195,13 @@ func (r *records) nearby(ctx context.Context, client *admin.Client) (*record.Key
 }
 
 // key returns the key of the records of this machine, from wherever it is.
-func (r *records) key(ctx context.Context) (*record.Key, error) {
+func (r *Records) key(ctx context.Context) (*record.Key, error) {
 	key, err := r.nearby(ctx, r.local())
 	if key != nil || err != nil {
 		return key, err
 	}
-	i := &r.instance
-	client, err := r.access.connect(ctx, i.Namespace, zerolog.Nop(), nil)
+	i := &r.Instance
+	client, err := r.Access.Connect(ctx, i.Namespace, zerolog.Nop(), nil)
 	if err == nil {
 		key, err = record.FetchKey(ctx, cluster.SecretKey{
 			Client: client, Namespace: i.Namespace, Name: i.Name, Instance: effect.Instance{Namespace: i.Namespace, Name: i.Name}.Label(),

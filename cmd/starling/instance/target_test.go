@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 type fakePods struct{ open, opened atomic.Int32 } // connections to them
 
 // start serves pods of these names, and returns who asks them.
-func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWriter, r *http.Request), names ...string) target {
+func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWriter, r *http.Request), names ...string) Target {
 	t.Helper()
 	api := apitest.New(t)
 	addresses := map[string]string{}
@@ -59,8 +59,8 @@ func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWri
 		copyTo(t, addresses[path[strings.LastIndex(path, "/")+1:]], e2e.OpenSocket(w, r))
 	}))
 	t.Cleanup(server.Close)
-	asks := target{access: access{kubeconfig: kubeconfigOf(t, server.URL)}}
-	asks.instance.Namespace, asks.instance.Name = "ops", "starling"
+	asks := Target{Access: Access{kubeconfig: kubeconfigOf(t, server.URL)}}
+	asks.Instance.Namespace, asks.Instance.Name = "ops", "starling"
 	return asks
 }
 
@@ -107,7 +107,7 @@ func TestQuestionsToPodsShareAConnection(t *testing.T) {
 	cmd.SetContext(t.Context())
 	ask := func() {
 		t.Helper()
-		if _, err := asks.client(cmd); err != nil {
+		if _, err := asks.Client(cmd); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,6 +138,19 @@ func TestQuestionsToPodsShareAConnection(t *testing.T) {
 	oneOpen("one leads")
 }
 
+// follow shows the log of all pods.
+func follow(cmd *cobra.Command, asks Target) error {
+	client, err := asks.Client(cmd)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return asks.Logs(cmd, client, admin.LogsOptions{Tail: -1, Follow: true}, func(line []byte) error {
+		_, err := cmd.OutOrStdout().Write(append(line, '\n'))
+		return err
+	})
+}
+
 // The log of an instance goes on when one of its pods goes.
 func TestLogsGoOnWhenAPodGoes(t *testing.T) {
 	gone := make(chan struct{})
@@ -160,8 +173,7 @@ func TestLogsGoOnWhenAPodGoes(t *testing.T) {
 	cmd.SetContext(t.Context())
 	cmd.SetOut(&out)
 	cmd.SetErr(&notes)
-	f := &logsFlags{target: asks, follow: true, output: "json"}
-	if err := f.run(cmd, ""); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") {
+	if err := follow(cmd, asks); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") {
 		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
 	}
 }
@@ -189,8 +201,7 @@ func TestLogsOfPodsThatFail(t *testing.T) {
 			cmd.SetContext(ctx)
 			cmd.SetOut(&out)
 			cmd.SetErr(&notes)
-			f := &logsFlags{target: asks, follow: true, output: "json"}
-			err := f.run(cmd, "")
+			err := follow(cmd, asks)
 			if stop {
 				if err != nil || notes.Len() > 0 {
 					t.Errorf("got %v, %s", err, notes.String())
@@ -223,8 +234,8 @@ func TestNotesTakeTheReplicaAlone(t *testing.T) {
 	defer client.Close()
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	want := []string{standbyNote("b"), "the module tree has changed and does not load as it is now, so generation 3 stays in force: module web: odd"}
-	if got := standing(cmd, client); !slices.Equal(got, want) {
+	want := []string{StandbyNote("b"), "the module tree has changed and does not load as it is now, so generation 3 stays in force: module web: odd"}
+	if got := Standing(cmd, client); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

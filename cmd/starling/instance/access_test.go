@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"bytes"
@@ -42,14 +42,14 @@ func TestRequestsAreLimited(t *testing.T) {
 		{nil, 1000, 2000},
 		{[]string{"--kube-api-qps=0.01", "--kube-api-burst=8"}, 0.01, 8},
 	} {
-		var a access
+		var a Access
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		a.addFlags(fs)
-		a.addLimits(fs)
+		a.AddFlags(fs)
+		a.AddLimits(fs)
 		if err := fs.Parse(append(tt.args, "--kubeconfig="+file)); err != nil {
 			t.Fatal(err)
 		}
-		client, err := a.connect(t.Context(), "ops", zerolog.Nop(), nil)
+		client, err := a.Connect(t.Context(), "ops", zerolog.Nop(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +74,8 @@ func TestConnectToAServerInTrouble(t *testing.T) {
 	defer server.Close()
 	file := kubeconfigOf(t, server.URL)
 	for _, patient := range []bool{false, true} {
-		a := access{kubeconfig: file, patient: patient}
-		client, err := a.connect(t.Context(), "ops", zerolog.Nop(), nil)
+		a := Access{kubeconfig: file, Patient: patient}
+		client, err := a.Connect(t.Context(), "ops", zerolog.Nop(), nil)
 		if patient && (err != nil || client == nil) || !patient && (err == nil || !strings.Contains(err.Error(), "etcdserver: no leader")) {
 			t.Errorf("patient %t: %v", patient, err)
 		}
@@ -90,8 +90,8 @@ func TestConnectToAServerThatIsAway(t *testing.T) {
 	file := kubeconfigOf(t, server.URL)
 	for _, patient := range []bool{false, true} {
 		var log bytes.Buffer
-		a := access{kubeconfig: file, patient: patient}
-		client, err := a.connect(t.Context(), "ops", zerolog.New(&log).Level(zerolog.WarnLevel), nil)
+		a := Access{kubeconfig: file, Patient: patient}
+		client, err := a.Connect(t.Context(), "ops", zerolog.New(&log).Level(zerolog.WarnLevel), nil)
 		want := "cannot reach the API server at " + server.URL + ": connection refused"
 		switch {
 		case !patient && (err == nil || err.Error() != want):

@@ -1,6 +1,8 @@
-package main
+// Package instance finds one starling, and asks it: that of this machine, or those in the pods of a cluster.
+package instance
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,52 +15,54 @@ import (
 )
 
 const (
-	defaultName      = "starling"
+	// DefaultName is the name of an instance that was given none.
+	DefaultName      = "starling"
 	defaultNamespace = "starling-system"
-	// podNamespaceFile is where a pod finds the namespace it runs in.
-	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// PodNamespaceFile is where a pod finds the namespace it runs in.
+	PodNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// instance names one starling and the folder it keeps on this machine. `run` and
+// Instance names one starling and the folder it keeps on this machine. `run` and
 // `get` fill it from the same flags with the same defaults, so that in a second
 // terminal `starling get modules` finds what `starling run` started.
-type instance struct {
+type Instance struct {
 	Namespace string // the operator's own namespace
 	Name      string // names its ConfigMap, Lease, Secrets and socket
 	StateDir  string // holds the socket and what must outlive a crash
 	Dev       bool   // it is a starling dev, whose socket is beside that of a starling run
 }
 
-// user is the instance's ServiceAccount as the API server names it.
-func (i *instance) user() string { return "system:serviceaccount:" + i.Namespace + ":" + i.Name }
+// User is the instance's ServiceAccount as the API server names it.
+func (i *Instance) User() string { return "system:serviceaccount:" + i.Namespace + ":" + i.Name }
 
-// addFlags declares --namespace, --name and --state-dir.
+// AddFlags declares --namespace, --name and --state-dir.
 //
 // The default namespace is the pod's own in a cluster, else starling-system. The
 // kubeconfig's context is left out of it on purpose: where an operator keeps its
 // state must not depend on which namespace someone last looked at.
-func (i *instance) addFlags(fs *pflag.FlagSet) {
-	i.addNames(fs)
-	i.addStateDir(fs)
+func (i *Instance) AddFlags(fs *pflag.FlagSet) {
+	i.AddNames(fs)
+	i.AddStateDir(fs)
 }
 
-// addStateDir declares --state-dir.
-func (i *instance) addStateDir(fs *pflag.FlagSet) {
+// AddStateDir declares --state-dir.
+func (i *Instance) AddStateDir(fs *pflag.FlagSet) {
 	fs.StringVar(&i.StateDir, "state-dir", "",
 		"`folder` of the socket and of what must outlive a crash (default: a temporary folder of the instance)")
 }
 
-// addNames declares --namespace and --name.
-func (i *instance) addNames(fs *pflag.FlagSet) {
+// AddNames declares --namespace and --name.
+func (i *Instance) AddNames(fs *pflag.FlagSet) {
 	fs.StringVarP(&i.Namespace, "namespace", "n", "",
 		"the operator's own `namespace` (default: the pod's in a cluster, else "+defaultNamespace+")")
-	fs.StringVar(&i.Name, "name", defaultName,
+	fs.StringVar(&i.Name, "name", DefaultName,
 		"the instance's `name`: of its ConfigMap, Lease, Secrets and socket")
 }
 
-// complete puts the defaults in and checks the names. podFile is the file with a
-// pod's namespace ([podNamespaceFile]).
-func (i *instance) complete(podFile string) error {
+// Complete puts the defaults in and checks the names.
+func (i *Instance) Complete() error { return i.complete(PodNamespaceFile) }
+
+func (i *Instance) complete(podFile string) error {
 	if err := i.completeNames(podFile); err != nil {
 		return err
 	}
@@ -73,8 +77,10 @@ func (i *instance) complete(podFile string) error {
 	return nil
 }
 
-// completeNames is complete for who keeps nothing on this machine.
-func (i *instance) completeNames(podFile string) error {
+// CompleteNames is Complete for who keeps nothing on this machine.
+func (i *Instance) CompleteNames() error { return i.completeNames(PodNamespaceFile) }
+
+func (i *Instance) completeNames(podFile string) error {
 	if i.Namespace == "" {
 		i.Namespace = ownNamespace(podFile)
 	}
@@ -103,9 +109,9 @@ func instancesDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("starling-%d", os.Getuid()))
 }
 
-// makeStateDir makes the state folder. In the shared temporary folder another
-// user could have made it first, so there the folder above it is checked as well.
-func (i *instance) makeStateDir() error {
+// MakeStateDir makes the state folder. In the shared temporary folder another
+// User could have made it first, so there the folder above it is checked as well.
+func (i *Instance) MakeStateDir() error {
 	if filepath.Dir(i.StateDir) == instancesDir() {
 		if err := admin.MakeFolder(instancesDir()); err != nil {
 			return err
@@ -117,25 +123,51 @@ func (i *instance) makeStateDir() error {
 	return nil
 }
 
-// socket returns the path of the admin socket. It has its own folder, closed
+// Socket returns the path of the admin socket. It has its own folder, closed
 // to others, because the state folder may be a volume that anyone may write to.
-func (i *instance) socket() string {
+func (i *Instance) Socket() string {
+	folder := "admin"
 	if i.Dev {
-		return devSocketIn(i.StateDir)
+		folder = "dev" // one of the same name may run beside it
 	}
-	return socketIn(i.StateDir)
+	return filepath.Join(i.StateDir, folder, "starling.sock")
 }
 
-func socketIn(stateDir string) string { return filepath.Join(stateDir, "admin", "starling.sock") }
+// Explain says what to do when nobody answers.
+func (i *Instance) Explain(err error) error {
+	if errors.Is(err, admin.ErrNotRunning) {
+		return i.NotRunning()
+	}
+	return err
+}
 
-// devSocketIn is where a starling dev listens: one of the same name may run beside it.
-func devSocketIn(stateDir string) string { return filepath.Join(stateDir, "dev", "starling.sock") }
+// NotRunning says that nobody answers, and what to do: name the instance that
+// does run, or start one.
+func (i *Instance) NotRunning() error {
+	program, flag := "starling", ""
+	if i.Dev {
+		program, flag = "starling dev", " --dev"
+	}
+	what := fmt.Sprintf("no %s %s/%s runs here (socket %s)", program, i.Namespace, i.Name, i.Socket())
+	if others := i.others(); len(others) > 0 {
+		ns, name, _ := strings.Cut(others[0], "/")
+		return fmt.Errorf("%s; seen here: %s; ask it with%s --namespace %s --name %s",
+			what, strings.Join(others, ", "), flag, ns, name)
+	}
+	if i.Dev {
+		return fmt.Errorf("%s; start one with: starling dev TREE", what)
+	}
+	if _, err := os.Stat((&Instance{StateDir: i.StateDir, Dev: true}).Socket()); err == nil {
+		return fmt.Errorf("%s; if a starling dev is meant, ask it with --dev", what)
+	}
+	return fmt.Errorf("%s; start one with: starling run --modules FOLDER; or give its --namespace, --name and --state-dir, or the --context of its cluster", what)
+}
 
 // others returns the instances of this user whose default state folder has a
 // socket, as "namespace/name": what `get` names when the asked one is not there. With Dev they
 // are those that have a starling dev.
-func (i *instance) others() []string {
-	sockets, _ := filepath.Glob((&instance{StateDir: filepath.Join(instancesDir(), "*.*"), Dev: i.Dev}).socket())
+func (i *Instance) others() []string {
+	sockets, _ := filepath.Glob((&Instance{StateDir: filepath.Join(instancesDir(), "*.*"), Dev: i.Dev}).Socket())
 	var out []string
 	for _, s := range sockets {
 		ns, name, _ := strings.Cut(filepath.Base(filepath.Dir(filepath.Dir(s))), ".")

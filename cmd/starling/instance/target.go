@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"cmp"
@@ -26,12 +26,12 @@ import (
 // askWithin bounds one question to a process in a cluster, the start of the command there included.
 const askWithin = 30 * time.Second
 
-// target is whom a command asks: the starling of this machine, or those in the pods of a cluster.
-type target struct {
-	instance instance
-	access   access
+// Target is whom a command asks: the starling of this machine, or those in the pods of a cluster.
+type Target struct {
+	Instance Instance
+	Access   Access
+	Dev      bool // the starling dev of this machine is asked
 	pod      string
-	dev      bool
 
 	api   *cluster.Client // of the cluster, once it was asked
 	asked *admin.Client   // that of the last question to a cluster
@@ -43,39 +43,40 @@ type target struct {
 // process in each pod.
 const lookAgain = 5 * time.Second
 
-// addFlags declares the flags of both.
-func (t *target) addFlags(fs *pflag.FlagSet) {
-	t.instance.addFlags(fs)
-	fs.StringVar(&t.access.kubeconfig, "kubeconfig", "", "ask the pods of the instance in the cluster of this `file`, and nobody on this machine")
-	fs.StringVar(&t.access.context, "context", "", "ask the pods of the instance in the cluster of this `context` of the kubeconfig, and nobody on this machine")
-	t.addPod(fs)
+// AddFlags declares the flags of both.
+func (t *Target) AddFlags(fs *pflag.FlagSet) {
+	t.Instance.AddFlags(fs)
+	fs.StringVar(&t.Access.kubeconfig, "kubeconfig", "", "ask the pods of the instance in the cluster of this `file`, and nobody on this machine")
+	fs.StringVar(&t.Access.context, "context", "", "ask the pods of the instance in the cluster of this `context` of the kubeconfig, and nobody on this machine")
+	t.AddPod(fs)
 }
 
-func (t *target) addPod(fs *pflag.FlagSet) {
+// AddPod declares --pod.
+func (t *Target) AddPod(fs *pflag.FlagSet) {
 	fs.StringVar(&t.pod, "pod", "", "ask this `pod` of the instance (default: the one that leads; for runs and logs all)")
 }
 
-// addDev declares --dev, for commands that a starling dev answers.
-func (t *target) addDev(fs *pflag.FlagSet) {
-	fs.BoolVar(&t.dev, "dev", false, "ask the starling dev of this machine, whose cluster is simulated, and no starling run")
+// AddDev declares --dev, for commands that a starling dev answers.
+func (t *Target) AddDev(fs *pflag.FlagSet) {
+	fs.BoolVar(&t.Dev, "dev", false, "ask the starling dev of this machine, whose cluster is simulated, and no starling run")
 }
 
-// remote says whether pods are asked.
-func (t *target) remote() bool { return t.access != (access{}) || t.pod != "" }
+// Remote says whether pods are asked.
+func (t *Target) Remote() bool { return t.Access != (Access{}) || t.pod != "" }
 
-// client checks the flags and says whom to ask: of pods the one that leads, or one that stands by when none does.
-func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
-	t.instance.Dev = t.dev
-	if t.dev && t.remote() {
+// Client checks the flags and says whom to ask: of pods the one that leads, or one that stands by when none does.
+func (t *Target) Client(cmd *cobra.Command) (*admin.Client, error) {
+	t.Instance.Dev = t.Dev
+	if t.Dev && t.Remote() {
 		return nil, errors.New("--dev asks a process of this machine, and --context, --kubeconfig and --pod ask pods of a cluster; give one of both")
 	}
-	if !t.remote() {
-		if err := t.instance.complete(podNamespaceFile); err != nil {
+	if !t.Remote() {
+		if err := t.Instance.Complete(); err != nil {
 			return nil, err
 		}
-		return admin.NewClient(admin.ClientOptions{Socket: t.instance.socket()}), nil
+		return admin.NewClient(admin.ClientOptions{Socket: t.Instance.Socket()}), nil
 	}
-	if t.instance.StateDir != "" {
+	if t.Instance.StateDir != "" {
 		return nil, errors.New("--state-dir is a folder of this machine, and --context, --kubeconfig and --pod ask pods of a cluster; give one of both")
 	}
 	if t.asked != nil {
@@ -115,16 +116,16 @@ func (t *target) client(cmd *cobra.Command) (*admin.Client, error) {
 }
 
 // pods are those of the instance, or the one that was named.
-func (t *target) pods(ctx context.Context) (pods []replicas.Pod, err error) {
-	if err := t.instance.completeNames(podNamespaceFile); err != nil {
+func (t *Target) pods(ctx context.Context) (pods []replicas.Pod, err error) {
+	if err := t.Instance.CompleteNames(); err != nil {
 		return nil, err
 	}
 	if t.api == nil {
-		if t.api, err = t.access.connect(ctx, t.instance.Namespace, zerolog.Nop(), nil); err != nil {
+		if t.api, err = t.Access.Connect(ctx, t.Instance.Namespace, zerolog.Nop(), nil); err != nil {
 			return nil, err
 		}
 	}
-	if pods, err = replicas.Find(ctx, replicas.Options{Client: t.api, Namespace: t.instance.Namespace, Name: t.instance.Name}); err != nil || t.pod == "" {
+	if pods, err = replicas.Find(ctx, replicas.Options{Client: t.api, Namespace: t.Instance.Namespace, Name: t.Instance.Name}); err != nil || t.pod == "" {
 		return pods, err
 	}
 	var names []string
@@ -134,17 +135,17 @@ func (t *target) pods(ctx context.Context) (pods []replicas.Pod, err error) {
 		}
 		names = append(names, p.Name)
 	}
-	return nil, fmt.Errorf("starling %s/%s has no pod %q; %s", t.instance.Namespace, t.instance.Name, t.pod, message.DidYouMean(t.pod, names, "see: starling get replicas"))
+	return nil, fmt.Errorf("starling %s/%s has no pod %q; %s", t.Instance.Namespace, t.Instance.Name, t.pod, message.DidYouMean(t.pod, names, "see: starling get replicas"))
 }
 
 // dial is a client of the process in a pod.
-func (t *target) dial(p replicas.Pod) *admin.Client {
+func (t *Target) dial(p replicas.Pod) *admin.Client {
 	dial := func(ctx context.Context) (net.Conn, error) { return p.Dial(ctx, t.api) }
 	return admin.NewClient(admin.ClientOptions{Socket: "pod " + p.Namespace + "/" + p.Name, Dial: dial, Timeout: askWithin})
 }
 
 // each asks all pods, one after the other. One that cannot be asked is a note, and an error when no other one can.
-func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas.Pod, *admin.Client) error) error {
+func (t *Target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas.Pod, *admin.Client) error) error {
 	var failed []error
 	for _, p := range pods {
 		client := t.dial(p)
@@ -166,9 +167,9 @@ func (t *target) each(cmd *cobra.Command, pods []replicas.Pod, ask func(replicas
 	return nil
 }
 
-// standing are the notes that a process does not lead, and that the tree as it is now is not in force. It asks for the
+// Standing are the notes that a process does not lead, and that the tree as it is now is not in force. It asks for the
 // replica, as the whole status is large where there are many modules.
-func standing(cmd *cobra.Command, client *admin.Client) []string {
+func Standing(cmd *cobra.Command, client *admin.Client) []string {
 	r, err := client.Replica(cmd.Context())
 	if err != nil {
 		return nil // the question itself says what is wrong
@@ -176,10 +177,16 @@ func standing(cmd *cobra.Command, client *admin.Client) []string {
 	return standingOf(r)
 }
 
-// standingOf are the notes of [standing]; it looks at Leader, Holder, Generation and ReloadFailed alone.
+// StandingOf are the notes of [Standing], of a process whose status is known.
+func StandingOf(st status.Status) []string {
+	return standingOf(status.Replica{
+		Leader: st.Leader, Holder: st.Holder, Generation: st.Generation, ReloadFailed: st.ReloadFailed,
+	})
+}
+
 func standingOf(r status.Replica) (notes []string) {
 	if !r.Leader {
-		notes = append(notes, standbyNote(r.Holder))
+		notes = append(notes, StandbyNote(r.Holder))
 	}
 	if f := r.ReloadFailed; f != nil {
 		notes = append(notes, fmt.Sprintf("the module tree has changed and does not load as it is now, so generation %d stays in force: %s", r.Generation, f.Reason))
@@ -187,24 +194,20 @@ func standingOf(r status.Replica) (notes []string) {
 	return notes
 }
 
-// replicaOf is what a status says of its process.
-func replicaOf(st status.Status) status.Replica {
-	return status.Replica{Leader: st.Leader, Holder: st.Holder, Generation: st.Generation, ReloadFailed: st.ReloadFailed}
-}
-
-func standbyNote(holder string) string {
+// StandbyNote says that a process waits for the one that leads.
+func StandbyNote(holder string) string {
 	return "this starling stands by: it waits for the lease, which " + cmp.Or(holder, "another one") + " holds"
 }
 
-// replicas asks the process of this machine, or each pod, how it is.
-func (t *target) replicas(cmd *cobra.Command) ([]status.Replica, error) {
-	if !t.remote() {
-		client, err := t.client(cmd)
+// Replicas asks the process of this machine, or each pod, how it is.
+func (t *Target) Replicas(cmd *cobra.Command) ([]status.Replica, error) {
+	if !t.Remote() {
+		client, err := t.Client(cmd)
 		if err != nil {
 			return nil, err
 		}
 		r, err := client.Replica(cmd.Context())
-		return []status.Replica{r}, t.instance.explain(err)
+		return []status.Replica{r}, t.Instance.Explain(err)
 	}
 	pods, err := t.pods(cmd.Context())
 	if err != nil {
@@ -228,21 +231,21 @@ func (t *target) replicas(cmd *cobra.Command) ([]status.Replica, error) {
 	return found, nil
 }
 
-// newAdminSocketCommand is what runs in a pod that is asked.
-func newAdminSocketCommand() *cobra.Command {
-	i := &instance{}
+// NewAdminSocketCommand returns what runs in a pod that is asked.
+func NewAdminSocketCommand() *cobra.Command {
+	i := &Instance{}
 	cmd := &cobra.Command{
 		Use:    replicas.Command,
 		Short:  "Copy stdin to the admin socket of the starling that runs here, and its answers to stdout",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := i.complete(podNamespaceFile); err != nil {
+			if err := i.Complete(); err != nil {
 				return err
 			}
-			conn, err := admin.Dial(cmd.Context(), i.socket())
+			conn, err := admin.Dial(cmd.Context(), i.Socket())
 			if err != nil {
-				return i.explain(err)
+				return i.Explain(err)
 			}
 			defer conn.Close()
 			ended := make(chan struct{})
@@ -261,7 +264,7 @@ func newAdminSocketCommand() *cobra.Command {
 			}
 		},
 	}
-	i.addFlags(cmd.Flags())
+	i.AddFlags(cmd.Flags())
 	return cmd
 }
 
