@@ -8,6 +8,27 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
+// A module whose folder is gone waits for one that is on its way to its first release, and the REASON names that.
+func TestAModuleThatLeavesNamesWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
+	late := trees(mirror("late", "module(enabled = True, wait = True)\n"), map[string]string{
+		"late/templates/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: late}\nspec: {nodeName: none, containers: [{name: a, image: a}]}\n",
+	})
+	f.write(trees(mirror("web", on), mirror("shop", on), late))
+	f.grantPrinted()
+	f.write(map[string]string{"late": ""})
+	f.start()
+	f.waitReady()
+	f.write(late)
+	f.waitState("late", status.ModuleReleasing)
+	f.write(map[string]string{"shop": ""})
+	f.waitState("shop", status.ModuleUninstalling, "no longer in the module tree; waits for module late, which is releasing")
+	f.write(map[string]string{"late": ""})
+	f.waitUninstalled("shop")
+	f.waitUninstalled("late")
+}
+
 // A module whose folder is gone leaves by its before_delete hook, with the code that it
 // had: while that fails the release stays, and the status says why; then it goes.
 func TestARemovedModuleTakesLeave(t *testing.T) {

@@ -17,8 +17,7 @@ import (
 // the matching input back; actions that say nothing of an answer have none.
 type Action interface{ action() }
 
-// StartWatch starts a watch of a hook; [WatchSynced], [WatchChanged] and
-// [WatchFailed] follow.
+// StartWatch starts a watch of a hook; [WatchSynced], [WatchChanged] and [WatchFailed] follow.
 type StartWatch struct {
 	ID    string
 	Hook  *generation.Hook
@@ -40,8 +39,7 @@ type RunHook struct {
 	// Generation is the one that both are of; nil: the one in force.
 	Generation *generation.Generation
 	Events     []builtins.Event
-	// Watches are the ids of the hook's watches by binding; the snapshots are
-	// read from them as the run begins.
+	// Watches are the ids of the hook's watches by binding; the snapshots are read from them as the run begins.
 	Watches map[string]string
 	// Synced by binding: false for a kind that is not served.
 	Synced map[string]bool
@@ -67,12 +65,10 @@ type RunHook struct {
 	effect.Memory
 	// Secrets are those of Values.
 	Secrets layers.Secrets
-	// Switches are the `<camelName>Enabled` of all modules: global hooks may set
-	// them.
+	// Switches are the `<camelName>Enabled` of all modules: global hooks may set them.
 	Switches []string
-	// Key is the object that the run is about, with for_each: the one of this
-	// namespace and name in the snapshot of the binding Each. Object is that
-	// object where it is not there any more.
+	// Key is the object that the run is about, with for_each: the one of this namespace and name in the snapshot of
+	// the binding Each. Object is that object where it is not there any more.
 	Key                         string
 	Each                        string
 	ObjectNamespace, ObjectName string
@@ -83,9 +79,8 @@ type RunHook struct {
 	Request *builtins.Request
 }
 
-// Serve says which hooks of a module answer requests from now on: those with
-// bindings that take some. It replaces the Serve of the module before it. None: the
-// module's webhooks must be removed.
+// Serve says which hooks of a module answer requests from now on: those with bindings that take some. It replaces the
+// Serve of the module before it. None: the module's webhooks must be removed.
 type Serve struct {
 	Module *generation.Module
 	Hooks  []*generation.Hook
@@ -100,8 +95,7 @@ type Respond struct {
 	Err      error
 }
 
-// Commit writes the objects that a run asked for, in order. The first error ends it.
-// Answered by [Committed].
+// Commit writes the objects that a run asked for, in order. The first error ends it. Answered by [Committed].
 type Commit struct {
 	Run    uint64
 	Module string
@@ -141,8 +135,7 @@ type Unhold struct {
 	Module, Hook     string
 	APIVersion, Kind string
 	Finalizer        string
-	// Watch is the id of a watch whose objects keep it, or "". It fails when that
-	// watch has ended.
+	// Watch is the id of a watch whose objects keep it, or "". It fails when that watch has ended.
 	Watch string
 	// Cleans: the others keep it, too, and are named in the answer, since somebody cleans up. So are objects without it
 	// that have rows in Children, watches of what a controller has made: while its module was off, nobody held them.
@@ -248,13 +241,11 @@ type Message struct {
 	effect.Message
 	// At is when the hook has said it.
 	At time.Time
-	// Name is that under which it is kept, and Sum tells it from others of that name; "" both: it is in memory
-	// alone.
+	// Name is that under which it is kept, and Sum tells it from others of that name; "" both: it is in memory alone.
 	Name, Sum string
 }
 
-// Unpublish takes away the metrics of a module's hooks, or those of one object of one
-// hook.
+// Unpublish takes away the metrics of a module's hooks, or those of one object of one hook.
 type Unpublish struct{ Module, Hook, Key string }
 
 // DropSets forgets sets of objects that have an owner: those of an object that is gone, or with an empty Key those of
@@ -282,12 +273,10 @@ type Refused struct {
 	Reason     string
 }
 
-// Gone says that a hook, or with an empty Hook a whole module, is not in the tree any
-// more.
+// Gone says that a hook, or with an empty Hook a whole module, is not in the tree any more.
 type Gone struct{ Module, Hook string }
 
-// Wake asks for a [Tick] at that time. It replaces the Wake before it; a zero time
-// asks for none.
+// Wake asks for a [Tick] at that time. It replaces the Wake before it; a zero time asks for none.
 type Wake struct{ At time.Time }
 
 // Note is one line for the log.
@@ -299,8 +288,7 @@ type Note struct {
 	Config bool
 	// Event is the reason of an Event that says the same; "": none does.
 	Event string
-	// Err is what Message was made from, when there is more to tell than one
-	// line; nil otherwise.
+	// Err is what Message was made from, when there is more to tell than one line; nil otherwise.
 	Err error
 }
 

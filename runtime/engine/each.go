@@ -12,8 +12,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// maxEachEvents is how many events of another watch every object is told of, when they are for
-// all; more are one sync.
+// maxEachEvents is how many events of another watch every object is told of, when they are for all; more are one sync.
 const maxEachEvents = 10
 
 // forEach says whether the runs of the hook are about objects.
@@ -120,8 +119,7 @@ func (t *turn) syncObjects(h *hook, in WatchSynced, back bool) {
 	}
 }
 
-// observeObject takes in one object as it is. It returns nil when nothing else that happens to it
-// is for a run.
+// observeObject takes in one object as it is. It returns nil when nothing else that happens to it is for a run.
 func (t *turn) observeObject(h *hook, o Object) *subjects.Subject {
 	s, news := h.subjects.Observe(o, h.cleans())
 	switch news {
@@ -207,8 +205,7 @@ func (t *turn) clearSubject(m *module, s *subjects.Subject) {
 	t.forgetKept(m, s)
 }
 
-// begin notes which objects the first snapshot has: the hook was tried once they all
-// were.
+// begin notes which objects the first snapshot has: the hook was tried once they all were.
 func (t *turn) begin(h *hook) {
 	begins := h.subjects.Begin(func(s *subjects.Subject) bool {
 		_, waits := h.lane.Waiting(work(s))

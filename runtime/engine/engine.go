@@ -1,14 +1,11 @@
-// Package engine decides what Starling does. It is a state machine without I/O:
-// [Engine.Handle] takes one input (a watch event, the end of a hook run, the time)
-// and returns the actions that follow (run this hook, commit these effects, upgrade
-// this release). Drivers carry the actions out and hand the results back. It knows
-// no goroutine, no clock and no client, so that the live driver and a simulated one
-// see the same decisions for the same inputs.
+// Package engine decides what Starling does. It is a state machine without I/O: [Engine.Handle] takes one input (a
+// watch event, the end of a hook run, the time) and returns the actions that follow (run this hook, commit these
+// effects, upgrade this release). Drivers carry the actions out and hand the results back. It knows no goroutine, no
+// clock and no client, so that the live driver and a simulated one see the same decisions for the same inputs.
 //
-// The way of one event: watch.go → lane (hook.go) → run → check and commit
-// (commit.go) → what is kept (save.go) → values (values.go, layers) → pass over the release
-// (pass.go) → status.go. package verdicts alone decides what becomes of a module. The packages
-// below are machines that know nothing of each other.
+// The way of one event: watch.go → lane (hook.go) → run → check and commit (commit.go) → what is kept (save.go) →
+// values (values.go, layers) → pass over the release (pass.go) → status.go. package verdicts alone decides what
+// becomes of a module. The packages below are machines that know nothing of each other.
 package engine
 
 import (
@@ -48,9 +45,8 @@ type Options struct {
 	Mark Mark
 }
 
-// Mark notes that what belongs to one module is evaluated: a section of the config, values and
-// their schemas. An error says why it must not be; ended is called at its end, unless that never
-// comes.
+// Mark notes that what belongs to one module is evaluated: a section of the config, values and their schemas. An error
+// says why it must not be; ended is called at its end, unless that never comes.
 type Mark func(what, digest string) (ended func(ok bool), err error)
 
 // around evaluates something of a module, noted as long as it takes.
@@ -123,8 +119,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Handle takes one input at a time and returns what follows from it, in order. Now
-// must not go backwards.
+// Handle takes one input at a time and returns what follows from it, in order. Now must not go backwards.
 func (e *Engine) Handle(now time.Time, in Input) []Action {
 	e.now, e.out = now, nil
 	asked := e.agenda.Soonest() // the tick that the driver was asked for
@@ -272,8 +267,7 @@ func (e *Engine) settle(in Input) {
 	}
 }
 
-// any returns the module of this name, or global, whether it is in the tree or not; nil when
-// there is none.
+// any returns the module of this name, or global, whether it is in the tree or not; nil when there is none.
 func (v *View) any(name string) *module {
 	if name == globalName {
 		return v.global

@@ -8,8 +8,7 @@ import (
 // orderKey holds the places of all modules among what is kept for the global hooks.
 const orderKey = "order"
 
-// noteOrder looks at the places of all modules that are there, and has them kept when they
-// are other ones.
+// noteOrder looks at the places of all modules that are there, and has them kept when they are other ones.
 func (e *Engine) noteOrder() {
 	places := verdicts.Places{}
 	for _, m := range e.modules {

@@ -52,7 +52,8 @@ func (v *View) goneness(m *module) verdicts.Gone {
 		return verdicts.Hollow
 	case m.stays.After(v.now):
 		return verdicts.Moment
-	case !v.atRest(m) || m.occupied():
+	}
+	if rest, _ := v.atRest(m); !rest || m.occupied() {
 		return verdicts.Busy
 	}
 	return verdicts.Nothing

@@ -11,8 +11,7 @@ import (
 
 // Failure is one thing that fails now, and was not mended yet.
 type Failure struct {
-	// Module is the name of the module, "global" for the global hooks and for the
-	// config of nobody.
+	// Module is the name of the module, "global" for the global hooks and for the config of nobody.
 	Module string
 	// Hook and Key name a hook and, with for_each, its object; Hook is "" for what
 	// fails of the module itself, or was refused of its config.

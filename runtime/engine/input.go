@@ -15,20 +15,17 @@ import (
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// Input is something that happened. Drivers hand inputs to [Engine.Handle] one at
-// a time.
+// Input is something that happened. Drivers hand inputs to [Engine.Handle] one at a time.
 type Input interface{ input() }
 
-// Start begins the work: the Lease is held, and what earlier processes kept has
-// been read.
+// Start begins the work: the Lease is held, and what earlier processes kept has been read.
 type Start struct {
 	Generation *generation.Generation
 	// Kept is what [Save] kept, by module and key.
 	Kept map[string]map[string][]byte
 	// Barred says why hooks must not run, by their ids; all others may.
 	Barred map[string]string
-	// Sets are the field managers of hooks that have applied sets of objects which go
-	// with them, by module.
+	// Sets are the field managers of hooks that have applied sets of objects which go with them, by module.
 	Sets map[string][]string
 	// Installed are the releases of this instance, from its records.
 	Installed []ReleaseRef
@@ -52,9 +49,8 @@ type Kept struct {
 	Data   map[string][]byte
 }
 
-// Reload puts the next generation into the place of the one before, module by module: see package
-// adoption. Answered by [Adopted], or by [Refused] when it has no module. Modules whose
-// pointers are those of before are not touched.
+// Reload puts the next generation into the place of the one before, module by module: see package adoption. Answered
+// by [Adopted], or by [Refused] when it has no module. Modules whose pointers are those of before are not touched.
 type Reload struct {
 	Generation *generation.Generation
 	// Barred is that of [Start].
@@ -149,16 +145,13 @@ type RunDone struct {
 	Due     time.Time
 	// Writes say what the writes of children in Effects are about, in their order.
 	Writes []reconcile.Write
-	// Gone says that the object of the run is not there any more: there was no
-	// run.
+	// Gone says that the object of the run is not there any more: there was no run.
 	Gone bool
-	// Incomplete says that a snapshot was complete as the run was wanted, and is not any
-	// more: there was no run.
+	// Incomplete says that a snapshot was complete as the run was wanted, and is not any more: there was no run.
 	Incomplete bool
 	// Err is why it has failed. Writes of a controller are made all the same.
 	Err error
-	// Seen is what the run knows of secrets, to be hidden in errors about its effects;
-	// nil: it knows of none.
+	// Seen is what the run knows of secrets, to be hidden in errors about its effects; nil: it knows of none.
 	Seen *hooks.Seen
 	Took time.Duration
 }
@@ -178,18 +171,15 @@ type Unwatched struct {
 	Object starlark.Value
 }
 
-// Requested says that somebody waits for an answer of a hook; answered by
-// [Respond], once, whatever happens.
+// Requested says that somebody waits for an answer of a hook; answered by [Respond], once, whatever happens.
 type Requested struct {
 	// ID is the driver's, and not 0.
 	ID uint64
 	// Hook is the hook's id.
 	Hook string
-	// Request is what it answers; nil has the hook run, as if all that triggers it
-	// had come.
+	// Request is what it answers; nil has the hook run, as if all that triggers it had come.
 	Request *builtins.Request
-	// Key is the object that a run of a hook with for_each is about; without
-	// Request only.
+	// Key is the object that a run of a hook with for_each is about; without Request only.
 	Key string
 }
 

@@ -16,9 +16,8 @@ import (
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
-// A module that is not in the tree any more leaves as one that is switched off does: by
-// its verdict, with the hooks that its last generation had. After a restart nobody has
-// them. Then what was kept for it goes, too.
+// A module that is not in the tree any more leaves as one that is switched off does: by its verdict, with the hooks
+// that its last generation had. After a restart nobody has them. Then what was kept for it goes, too.
 
 // goneHint is said where such a hook fails: nobody can mend it where it was.
 const goneHint = "; its folder is gone: bring it back to mend the hook, or restart starling to uninstall without it"
@@ -76,14 +75,12 @@ func (t *turn) remove(m *module) {
 	}
 }
 
-// absent notes that a module is not in the tree. It goes in a while: people may replace its
-// folder slowly.
+// absent notes that a module is not in the tree. It goes in a while: people may replace its folder slowly.
 func (m *module) absent(now time.Time, grace time.Duration) {
 	m.removed, m.stays = true, now.Add(grace)
 }
 
-// lookAtFolders notes whose folders hold nothing of a module: they may be ones that are
-// being written.
+// lookAtFolders notes whose folders hold nothing of a module: they may be ones that are being written.
 func (e *Engine) lookAtFolders() {
 	for _, m := range e.gone() {
 		switch {
@@ -127,15 +124,36 @@ func (e *Engine) stay(until string) {
 // instance leaves it out.
 func (g *ground) elsewhere(m *module) bool { return m.removed && g.gen.Elsewhere[m.name] }
 
-// atRest says that all modules of the tree have settled; one that waits for the end of a module that has left
-// counts, too. A tree that cannot be read as a whole has none.
-func (v *View) atRest(left *module) bool {
+// atRest says that all modules of the tree have settled, or names one that has not; one that waits for the end of a
+// module that has left counts, too. A tree that cannot be read as a whole has none.
+func (v *View) atRest(left *module) (rest bool, first string) {
 	for _, name := range v.order() {
 		if m := v.modules[name]; !m.settled() && !v.awaits(m, left, map[*module]bool{}) {
-			return false
+			return false, name
 		}
 	}
-	return len(v.order()) > 0
+	return len(v.order()) > 0, ""
+}
+
+// heldBy says what a module that leaves waits for, where its verdict does not; "" for nothing.
+func (v *View) heldBy(m *module) string {
+	for _, id := range m.pass.Waiting() {
+		return "; waits for its " + string(m.pass.Stage()) + " hook " + strings.TrimPrefix(id, m.name+"/")
+	}
+	if v.goneness(m) != verdicts.Busy {
+		return ""
+	}
+	if _, name := v.atRest(m); name != "" {
+		state, _ := v.moduleState(v.modules[name])
+		return "; waits for module " + name + ", which is " + string(state)
+	}
+	for r := range m.runs() {
+		return "; waits for a run of its hook " + strings.TrimPrefix(r.hook.gen.ID, m.name+"/")
+	}
+	if m.finalizers.Sweeping() {
+		return "; waits until the finalizers of its hooks are off"
+	}
+	return ""
 }
 
 // awaits says whether a module waits, itself or by way of others, until another one has gone. Seen are those on the way.

@@ -452,6 +452,34 @@ func TestAPauseOfAModuleThatHasGoneIsNone(t *testing.T) {
 	}
 }
 
+// The reason of a module that leaves names what it waits for: another module that is on its way, one of its runs, or a
+// hook of its leave.
+func TestTheReasonNamesWhatAModuleWaitsFor(t *testing.T) {
+	web, _ := webAndShop()
+	late, shop := mod("late", isOn()), leaves("shop")
+	w := newWorld(t, web, shop)
+	shown := func(want string) {
+		t.Helper()
+		for _, m := range w.e.Status().Modules {
+			if m.Name == "shop" && m.State == status.ModuleUninstalling && m.Reason == "no longer in the module tree"+want {
+				return
+			}
+		}
+		t.Errorf("it is not shown that it%s: %+v", want, w.e.Status().Modules)
+	}
+	w.start()
+	w.holdHelm, w.hold = "late", "shop/work"
+	w.changed("shop/work#nodes")
+	w.reload(web, late)
+	shown("; waits for module late, which is releasing")
+	run, release := w.held["shop/work"][0].(RunHook), w.heldHelm
+	w.holdHelm, w.hold = "", "shop/bye"
+	w.in(Released{Op: release.Op, Changed: true, Revision: 1})
+	shown("; waits for a run of its hook work")
+	w.in(RunDone{Run: run.Run})
+	shown("; waits for its before_delete hook bye")
+}
+
 // A release that cannot be taken away is in the status, with the reason.
 func TestAnUninstallThatFailsIsShown(t *testing.T) {
 	web, shop := webAndShop()

@@ -87,10 +87,9 @@ func (g *ground) moduleState(m *module) (status.ModuleState, string) {
 	return status.ModuleReleasing, ""
 }
 
-// Ready says whether every module has once been released, off, or had a reason in the
-// status; if not, which one is still on its way. A later change, such as a module
-// that is switched on, changes it no more: an upgrade is no reason to be taken out of
-// service. A standby is ready once it answers.
+// Ready says whether every module has once been released, off, or had a reason in the status; if not, which one is
+// still on its way. A later change, such as a module that is switched on, changes it no more: an upgrade is no reason
+// to be taken out of service. A standby is ready once it answers.
 func (v *View) Ready() (bool, string) {
 	switch {
 	case v.gen == nil:
@@ -182,6 +181,9 @@ func (g *ground) visible(m *module) bool {
 
 func (v *View) moduleStatus(m *module) status.Module {
 	state, reason := v.moduleState(m)
+	if state == status.ModuleUninstalling {
+		reason += v.heldBy(m)
+	}
 	if m.barred() { // what else is known of it may be half changed
 		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: v.standings.Since(m.name)}
 	}
@@ -262,8 +264,7 @@ func future(at, now time.Time) *time.Time {
 	return &at
 }
 
-// Secrets returns the texts of the values of a module that are known to be secret, those of global
-// values among them.
+// Secrets returns the texts of the values of a module that are known to be secret, those of global values among them.
 func (v *View) Secrets(module string) []string {
 	if m := v.module(module); m != nil {
 		return m.values.Secrets().Texts()
