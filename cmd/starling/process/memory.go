@@ -22,9 +22,9 @@ import (
 const heapGrowth = 50
 
 // requestGrowth is heapGrowth once requests of the API server are answered: a review is
-// garbage as soon as it is answered, and with heapGrowth a seventh of the time that
+// garbage as soon as it is answered, and with heapGrowth a fifth of the time that
 // answers take goes to collecting it.
-const requestGrowth = 100
+const requestGrowth = 200
 
 // testGrowth is heapGrowth for commands that end soon, or serve somebody who waits: with
 // heapGrowth nearly half of the time that tests take goes to collecting the garbage of
