@@ -62,7 +62,7 @@ func (b *bench) admission() {
 	b.addParts(fmt.Sprintf("admission, %d at once, %%s", askers), sides[0].took, sides[1].took, 1.2, 1.5)
 	if sides[1].used > 0 {
 		reviews := time.Duration(len(sides[0].took))
-		addBeside(b, "… processor time of a review", micros, sides[0].used/reviews, sides[1].used/reviews, 0)
+		addBeside(b, "… processor time of a review", micros, sides[0].used/reviews, sides[1].used/reviews, 1.3)
 	}
 }
 

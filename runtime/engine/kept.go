@@ -158,10 +158,7 @@ func (e *Engine) forgetOff(m *module) {
 	}
 	disabled := m.answer().Says == verdicts.Disabled
 	for _, h := range m.hooks {
-		for _, t := range h.schedules {
-			t.Forget()
-			m.keepTick(t)
-		}
+		m.keepTicks(h.schedules, nil)
 		for _, s := range h.subjects.All() {
 			e.forgetKept(m, s)
 		}
