@@ -83,13 +83,8 @@ comes next; what it has taken; its watches and last runs; and the end of its log
 		Long: `Shows a run of those that starling get runs lists: its cause and its events, the questions
 to the world and their answers, what it has asked for, and why it has failed.`,
 		Example: "  starling describe run k3f9-12",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%s takes the id of one run; see: starling get runs", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: f.one,
+		Args:    command.Takes(1, 1, "starling describe run takes the id of one run; see: starling get runs"),
+		RunE:    f.one,
 	})
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/admin"
@@ -18,7 +19,7 @@ import (
 	"github.com/starling-operator/starling/runtime/sim"
 )
 
-func newExplainCommand() *cobra.Command {
+func newExplainCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Say where values come from, and what controllers do",
@@ -37,18 +38,18 @@ builtin, such as k8s.watch, it explains as starling docs does.`,
 			return command.Group(cmd, args)
 		},
 	}
-	cmd.AddCommand(newExplainValuesCommand(), newExplainControllerCommand())
+	cmd.AddCommand(newExplainValuesCommand(version), newExplainControllerCommand(version))
 	return cmd
 }
 
 type explainFlags struct {
-	world  worldFlags
+	world  simulation.World
 	target instance.Target
 	output string
 }
 
-func newExplainValuesCommand() *cobra.Command {
-	f := &explainFlags{}
+func newExplainValuesCommand(version string) *cobra.Command {
+	f := &explainFlags{world: simulation.World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "values [TREE] MODULE [PATH]",
 		Short: "Say of each value which layer gave it: file and line, or hook and run",
@@ -65,12 +66,8 @@ are ***.`,
 		Example: `  starling explain values ingress-nginx
   starling explain values ingress-nginx controller.replicas
   starling explain values examples/quickstart hello -o yaml`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return errors.New("starling explain values takes a module, or global, and perhaps a path, as in: starling explain values hello replicas")
-			}
-			return nil
-		},
+		Args: command.Takes(1, 2,
+			"starling explain values takes a module, or global, and perhaps a path, as in: starling explain values hello replicas"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := ""
 			if len(args) == 2 {
@@ -82,13 +79,13 @@ are ***.`,
 		},
 	}
 	f.addFlags(cmd)
-	command.TreeFirst(cmd, &f.world.modules, 1, 2)
+	command.TreeFirst(cmd, &f.world.Modules, 1, 2)
 	return cmd
 }
 
 func (f *explainFlags) addFlags(cmd *cobra.Command) {
-	f.world.addFlags(cmd.Flags(), false)
-	f.world.instance.AddStateDir(cmd.Flags())
+	f.world.AddFlags(cmd.Flags(), false)
+	f.world.Instance.AddStateDir(cmd.Flags())
 	f.target.AddPod(cmd.Flags())
 	f.target.AddDev(cmd.Flags())
 	if m := cmd.Flags().Lookup("modules"); m != nil {
@@ -106,7 +103,7 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 		return err
 	}
 	o := values.PrintOptions{Color: command.Colorful(cmd), Process: x.Process}
-	if f.world.modules == "" && !f.target.Dev {
+	if f.world.Modules == "" && !f.target.Dev {
 		o.Now = time.Now() // a simulated cluster has its own clock
 	}
 	if path != "" {
@@ -134,13 +131,13 @@ func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
 // ask asks the running instance or, with --modules, a simulated one.
 func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanation, error) {
 	ctx := cmd.Context()
-	if f.world.modules != "" {
+	if f.world.Modules != "" {
 		w, in, err := f.simulate(cmd, module)
 		if err != nil {
 			return values.Explanation{}, err
 		}
 		x := in.Explain()
-		x.Notes = append(x.Notes, refused(w.Status(), module)...)
+		x.Notes = append(x.Notes, simulation.Refused(w.Status(), module)...)
 		for i, note := range x.Notes { // an error may quote what a hook has read out of a Secret
 			x.Notes[i] = plan.MaskText(w, note)
 		}
@@ -159,13 +156,13 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	if err == nil {
 		x.Notes = append(x.Notes, instance.StandingOf(st)...)
 	}
-	x.Notes = append(x.Notes, refused(st, module)...)
+	x.Notes = append(x.Notes, simulation.Refused(st, module)...)
 	return x, err
 }
 
 // check refuses flags that do not go together, before anybody is asked.
 func (f *explainFlags) check() error {
-	if f.target.Dev && f.world.modules != "" {
+	if f.target.Dev && f.world.Modules != "" {
 		return errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
 	}
 	return nil
@@ -173,10 +170,10 @@ func (f *explainFlags) check() error {
 
 // client asks the running instance, in a cluster when one is named.
 func (f *explainFlags) client(cmd *cobra.Command) (*admin.Client, error) {
-	if w := &f.world; w.config != "" || len(w.files) > 0 || cmd.Flags().Changed("live") {
+	if w := &f.world; w.Config != "" || len(w.Files) > 0 || cmd.Flags().Changed("live") {
 		return nil, errors.New("the module tree is missing: what a running starling works with cannot be chosen; give the folder of the tree, or no other flags")
 	}
-	f.target.Instance, f.target.Access = f.world.instance, f.world.access
+	f.target.Instance, f.target.Access = f.world.Instance, f.world.Access
 	return f.target.Client(cmd)
 }
 
@@ -188,40 +185,16 @@ func (f *explainFlags) without(err error, how string) error {
 	return err
 }
 
-// refused says what of the user's config is not in force, and why: else nobody would
-// know why a value is not what its ConfigMap says.
-func refused(st status.Status, module string) (notes []string) {
-	problems, outcome := st.Config.Problems, map[string]string{}
-	for _, text := range problems {
-		outcome[text] = "; " + values.Refused
-	}
-	for _, text := range st.Config.Unknown {
-		outcome[text] = "; " + values.Unknown
-	}
-	for _, m := range st.Modules {
-		for _, text := range m.Config.Unused {
-			outcome[text] = "; " + values.Unused
-		}
-		if m.Name == module {
-			problems = m.Problems
-		}
-	}
-	for _, text := range problems {
-		notes = append(notes, text+outcome[text])
-	}
-	return notes
-}
-
 // simulate has the tree work in a simulated cluster.
 func (f *explainFlags) simulate(cmd *cobra.Command, module string) (w *sim.World, in values.ExplainInput, err error) {
 	ctx := cmd.Context()
-	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
+	w, gen, err := f.world.Open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
 		return w, in, err
 	}
 	before, err := w.UserConfig()
 	if err == nil && module != values.GlobalKey {
-		err = switchOn(w, gen, module)
+		err = simulation.SwitchOn(w, gen, module)
 	}
 	if err == nil {
 		err = w.Start(ctx)
@@ -243,22 +216,22 @@ func (f *explainFlags) simulate(cmd *cobra.Command, module string) (w *sim.World
 
 // locateConfig has the lines of the user's config be those of the file that it is from.
 func (f *explainFlags) locateConfig(in *values.ExplainInput) {
-	if f.world.config == "" {
+	if f.world.Config == "" {
 		return
 	}
-	text := f.world.text
+	text := f.world.Text
 	var kind struct{ Kind string }
 	isMap := yaml.Unmarshal(text, &kind) == nil && kind.Kind == "ConfigMap"
 	for _, s := range []*values.SectionSources{&in.Section, in.Global} {
 		if s == nil {
 			continue
 		}
-		s.ConfigName = f.world.config
+		s.ConfigName = f.world.Config
 		if !isMap { // the section itself is in the file
-			s.ConfigFile, s.ConfigText, s.ConfigKeys = f.world.config, string(text), []string{s.Key}
+			s.ConfigFile, s.ConfigText, s.ConfigKeys = f.world.Config, string(text), []string{s.Key}
 		}
 	}
 	for i := range in.Switches {
-		in.Switches[i].ConfigName = f.world.config
+		in.Switches[i].ConfigName = f.world.Config
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +10,13 @@ import (
 
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
-func newExplainControllerCommand() *cobra.Command {
-	f := &explainFlags{}
+func newExplainControllerCommand(version string) *cobra.Command {
+	f := &explainFlags{world: simulation.World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "controller [TREE] MODULE KEY",
 		Short: "Say what controllers do about the children of a parent, and why",
@@ -30,16 +30,12 @@ KEY is NAMESPACE/NAME, or the name of a cluster-scoped parent. MODULE/NAME is on
 of the module.`,
 		Example: `  starling explain controller apps shop/blog
   starling explain controller examples/application apps default/blog -f examples/application/apps/examples/blog.yaml`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog")
-			}
-			return nil
-		},
+		Args: command.Takes(2, 2,
+			"starling explain controller takes a module and the key of a parent, as in: starling explain controller apps shop/blog"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.controller(cmd, args[0], args[1]) },
 	}
 	f.addFlags(cmd)
-	command.TreeFirst(cmd, &f.world.modules, 2, 2)
+	command.TreeFirst(cmd, &f.world.Modules, 2, 2)
 	return cmd
 }
 
@@ -92,7 +88,7 @@ func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
 
 // parents asks the running instance or, with --modules, a simulated one.
 func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status.Parent, error) {
-	if f.world.modules == "" {
+	if f.world.Modules == "" {
 		client, err := f.client(cmd)
 		if err != nil {
 			return nil, err
@@ -107,7 +103,7 @@ func (f *explainFlags) parents(cmd *cobra.Command, module, key string) ([]status
 		return nil, err
 	}
 	parents, err := w.Parents(module, key)
-	if err != nil && len(f.world.files) == 0 {
+	if err != nil && len(f.world.Files) == 0 {
 		err = fmt.Errorf("%w; the simulated cluster is empty: give the parent, and all else that the controller sees, with -f FILE", err)
 	}
 	for i := range parents { // errors may quote what a hook has read out of a Secret

@@ -12,6 +12,7 @@ import (
 
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -28,7 +29,7 @@ func starling() int {
 	// A clean stop is bounded, so a second signal has nothing to hurry; a
 	// terminal and a parent process often send one each.
 	root := newRootCommand()
-	root.SetArgs(likeGo(command.CalledAs(root, os.Args)))
+	root.SetArgs(simulation.LikeGo(command.CalledAs(root, os.Args)))
 	if err := root.ExecuteContext(ctx); err != nil {
 		if code := command.ExitCode(0); errors.As(err, &code) {
 			return int(code)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 )
 
 var (
@@ -131,7 +132,7 @@ func pagesOfTheRepository(t *testing.T) map[string]string {
 // a sentence the names may be missing.
 func understood(words []string, whole bool) error {
 	root := newRootCommand()
-	cmd, rest, err := root.Find(likeGo(words))
+	cmd, rest, err := root.Find(simulation.LikeGo(words))
 	if err != nil {
 		return err
 	}

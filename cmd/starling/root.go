@@ -8,6 +8,7 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 )
 
 // newRootCommand returns `starling` with all its commands.
@@ -30,10 +31,9 @@ upgrades the release whenever that differs.`,
 	root.SetFlagErrorFunc(command.ExplainFlag)
 	root.AddCommand(newRunCommand(), newDetachCommand(), newVersionCommand())
 	root.AddCommand(process.NewEvaluateChartsCommand(), instance.NewAdminSocketCommand())
-	root.AddCommand(newPlanCommand(), newRenderCommand(), newRBACCommand(), newReplayCommand())
-	root.AddCommand(newTestCommand(), newReplCommand(), newDevCommand())
-	root.AddCommand(newGetCommand(), newDescribeCommand(), newExplainCommand(), newLogsCommand(), newTopCommand())
-	root.AddCommand(newTUICommand(), newLogLevelCommand(), newProfileCommand())
+	root.AddCommand(simulation.Commands(root.Version)...)
+	root.AddCommand(newGetCommand(), newDescribeCommand(), newExplainCommand(root.Version), newLogsCommand(), newTopCommand())
+	root.AddCommand(newTUICommand(root.Version), newLogLevelCommand(), newProfileCommand())
 	root.AddCommand(newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newLSPCommand())
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()

@@ -16,6 +16,7 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/modules/fetch"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
@@ -95,8 +96,11 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
-	p := planFlags{output: "text", world: worldFlags{instance: f.instance, access: f.access, modules: f.modules, reading: f.reading, live: true, pause: f.pause, env: f.env}}
-	return p.run(cmd)
+	w := simulation.World{
+		Version: shortVersion(), Instance: f.instance, Access: f.access, Modules: f.modules, Reading: f.reading,
+		Live: true, Pause: f.pause, Env: f.env,
+	}
+	return w.ShowPlan(cmd, "text")
 }
 
 func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/runtime/admin"
 	"github.com/starling-operator/starling/runtime/plan"
 	"github.com/starling-operator/starling/tui"
@@ -29,13 +30,14 @@ const shownLines = 500
 
 // tuiFlags are the flags of `starling tui`.
 type tuiFlags struct {
+	version string
 	target  instance.Target
 	modules string
 	links   bool
 }
 
-func newTUICommand() *cobra.Command {
-	f := &tuiFlags{}
+func newTUICommand(version string) *cobra.Command {
+	f := &tuiFlags{version: version}
 	cmd := &cobra.Command{
 		Use:   "tui [TREE]",
 		Short: "Show the modules of a starling on one screen, and act on them by keys",
@@ -89,16 +91,16 @@ func (f *tuiFlags) run(cmd *cobra.Command) error {
 
 // source is the instance on the screen.
 func (f *tuiFlags) source() *instanceSource {
-	return &instanceSource{look: newAsker(f.target), pages: newAsker(f.target), plan: planFlags{world: worldFlags{
-		instance: f.target.Instance, access: f.target.Access, modules: f.modules,
-		reading: command.Reading{Links: f.links}, live: true,
-	}}}
+	return &instanceSource{look: newAsker(f.target), pages: newAsker(f.target), plan: simulation.World{
+		Version: f.version, Instance: f.target.Instance, Access: f.target.Access, Modules: f.modules,
+		Reading: command.Reading{Links: f.links}, Live: true,
+	}}
 }
 
 // instanceSource asks an instance as other commands do. Pages may take long, so the look goes by itself.
 type instanceSource struct {
 	look, pages *asker
-	plan        planFlags
+	plan        simulation.World
 }
 
 // asker asks for one thing at a time: the client of a cluster is found anew when another pod leads.
@@ -164,11 +166,11 @@ func (s *instanceSource) Plan(ctx context.Context) (string, error) {
 	if s.pages.flags.Dev {
 		return "", errors.New("starling dev plans by itself: its terminal shows after each save what has changed")
 	}
-	if s.plan.world.modules == "" {
+	if s.plan.Modules == "" {
 		return "", errors.New("a plan needs the folder of the module tree, as in: starling tui addons")
 	}
-	f := s.plan
-	p, err := f.make(ctx, strings.NewReader(""))
+	w := s.plan
+	p, err := w.Plan(ctx, strings.NewReader(""))
 	if err != nil {
 		return "", err
 	}

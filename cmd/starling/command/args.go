@@ -3,6 +3,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,16 @@ func AtMostOneName(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s takes one name at most, got %d; leave the name out to see all", cmd.CommandPath(), len(args))
 	}
 	return nil
+}
+
+// Takes refuses fewer and more arguments, with these words.
+func Takes(least, most int, otherwise string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return errors.New(otherwise)
+		}
+		return nil
+	}
 }
 
 // Group is what a command does that only holds others: its help, or an error

@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"bytes"
@@ -23,7 +23,9 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpclient"
@@ -38,66 +40,67 @@ import (
 // maxInput bounds one file of objects or values.
 const maxInput = 64 << 20
 
-// worldFlags say in which world a command lets modules work: a simulated cluster, or
+// World say in which world a command lets modules work: a simulated cluster, or
 // one that lies over a real cluster and only reads there.
-type worldFlags struct {
-	instance instance.Instance
-	access   instance.Access
-	modules  string
-	reading  command.Reading
-	config   string
-	// text is what the file of config holds, once the world is open.
-	text    []byte
-	files   []string
-	live    bool // look at the kubeconfig's cluster
+type World struct {
+	Version  string // of this program
+	Instance instance.Instance
+	Access   instance.Access
+	Modules  string // the folder of the tree
+	Reading  command.Reading
+	Config   string
+	// Text is what the file of Config holds, once the world is open.
+	Text    []byte
+	Files   []string
+	Live    bool // look at the kubeconfig's cluster
 	offline bool
 	scratch bool // without --modules there are none, instead of an error
-	pause   command.Pause
-	env     process.HookEnv
+	Pause   command.Pause
+	Env     process.HookEnv
 }
 
-// addFlags declares the flags. A command that looks at a real cluster by default can be told
+// AddFlags declares the flags. A command that looks at a real cluster by default can be told
 // not to, and the other way round.
-func (f *worldFlags) addFlags(fs *pflag.FlagSet, live bool) {
+func (f *World) AddFlags(fs *pflag.FlagSet, live bool) {
 	needed := " (required)"
 	if f.scratch {
 		needed = ""
 	}
-	fs.StringVar(&f.modules, "modules", "", command.ModulesUsage+needed)
-	f.reading.AddFlags(fs)
-	fs.StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
-	fs.StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
-	f.instance.AddNames(fs)
-	f.access.AddFlags(fs)
-	f.env.AddFlags(fs)
-	f.live = live
+	fs.StringVar(&f.Modules, "modules", "", command.ModulesUsage+needed)
+	f.Reading.AddFlags(fs)
+	fs.StringArrayVarP(&f.Files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
+	fs.StringVar(&f.Config, "config", "", "`file` with what the user's ConfigMap is taken to say, as in a tree's values.yaml; - is stdin")
+	f.Instance.AddNames(fs)
+	f.Access.AddFlags(fs)
+	f.Env.AddFlags(fs)
+	f.Live = live
 	if live {
 		fs.BoolVar(&f.offline, "offline", false, "ask no cluster: begin with an empty one")
 	} else {
-		fs.BoolVar(&f.live, "live", false, "begin with what is in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
+		fs.BoolVar(&f.Live, "live", false, "begin with what is in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
 	}
 }
 
-// open makes the world; no process works in it yet. log takes what hooks and the engine
+// Open makes the world; no process works in it yet. log takes what hooks and the engine
 // say, nil: nobody does.
-func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
-	if f.modules == "" && !f.scratch {
+func (f *World) Open(ctx context.Context, stdin io.Reader, log sim.Log) (*sim.World, *generation.Generation, error) {
+	if f.Modules == "" && !f.scratch {
 		return nil, nil, command.ErrNoTree
 	}
-	if err := cmp.Or(oneStdin(f.config, f.files), f.instance.CompleteNames()); err != nil {
+	if err := cmp.Or(oneStdin(f.Config, f.Files), f.Instance.CompleteNames()); err != nil {
 		return nil, nil, err
 	}
-	if f.access != (instance.Access{}) {
-		f.live = true
+	if f.Access != (instance.Access{}) {
+		f.Live = true
 	}
-	if f.live && f.offline && f.access != (instance.Access{}) {
+	if f.Live && f.offline && f.Access != (instance.Access{}) {
 		return nil, nil, errors.New("--offline asks no cluster, and --context and --kubeconfig name one")
 	}
 	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
 	gen, err := f.load(ctx, 1)
 	if err == nil {
-		err = cmp.Or(f.reading.SomeModule(gen), f.pause.Check(gen))
+		err = cmp.Or(f.Reading.SomeModule(gen), f.Pause.Check(gen))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +109,7 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, file := range f.files {
+	for _, file := range f.Files {
 		objects, err := readObjects(file, stdin)
 		if err != nil {
 			return nil, nil, err
@@ -117,9 +120,9 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 			}
 		}
 	}
-	if f.config != "" {
+	if f.Config != "" {
 		var config map[string]string
-		if config, f.text, err = readConfig(f.config, stdin); err == nil {
+		if config, f.Text, err = readConfig(f.Config, stdin); err == nil {
 			err = base.Configure(config)
 		}
 		if err != nil {
@@ -135,13 +138,13 @@ func (f *worldFlags) open(ctx context.Context, stdin io.Reader, log sim.Log) (*s
 }
 
 // load reads and compiles the module tree as it is now.
-func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generation, error) {
+func (f *World) load(ctx context.Context, number int) (*generation.Generation, error) {
 	var t *tree.Tree
 	var err error
-	if f.modules == "" {
+	if f.Modules == "" {
 		t, err = tree.Read(embed.FS{}, tree.Options{Empty: true})
 	} else {
-		t, err = tree.ReadDir(f.modules, f.reading.Options())
+		t, err = tree.ReadDir(f.Modules, f.Reading.Options())
 	}
 	if err != nil {
 		return nil, err
@@ -152,17 +155,17 @@ func (f *worldFlags) load(ctx context.Context, number int) (*generation.Generati
 }
 
 // base is the cluster that the command begins with.
-func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
-	env, err := f.env.Lookup()
+func (f *World) base(ctx context.Context, gen *generation.Generation) (*sim.World, error) {
+	env, err := f.Env.Lookup()
 	if err != nil {
 		return nil, err
 	}
 	o := sim.Options{
-		Env: env, Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Renderer: process.NewRenderer(), PauseAll: f.pause.All(), Paused: f.pause,
+		Env: env, Generation: gen, Builtins: store.NewBuiltins(), Namespace: f.Instance.Namespace, Name: f.Instance.Name,
+		Renderer: process.NewRenderer(), PauseAll: f.Pause.All(), Paused: f.Pause,
 	}
-	if f.live && !f.offline {
-		over, err := overCluster(ctx, f.access, f.instance.Namespace)
+	if f.Live && !f.offline {
+		over, err := f.over(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -173,19 +176,19 @@ func (f *worldFlags) base(ctx context.Context, gen *generation.Generation) (*sim
 	if err != nil {
 		return nil, err
 	}
-	return w, w.Apply(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.instance.Namespace}})
+	return w, w.Apply(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.Instance.Namespace}})
 }
 
-// overCluster has a simulated cluster lie over a real one, which is only read.
-func overCluster(ctx context.Context, a instance.Access, namespace string) (func(*sim.Options), error) {
-	client, err := a.Connect(ctx, namespace, zerolog.Nop(), nil)
+// over has a simulated cluster lie over the real one, which is only read.
+func (f *World) over(ctx context.Context) (func(*sim.Options), error) {
+	client, err := f.Access.Connect(ctx, f.Instance.Namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return nil, err
 	}
 	return func(o *sim.Options) {
 		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
 		o.HTTP = httpclient.New(httpclient.Options{
-			UserAgent: "starling/" + shortVersion(), Proxy: http.ProxyFromEnvironment, ReadOnly: true,
+			UserAgent: "starling/" + f.Version, Proxy: http.ProxyFromEnvironment, ReadOnly: true,
 		})
 	}, nil
 }
@@ -289,9 +292,9 @@ func configData(text []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// switchOn has a module work that nobody has switched on or off: someone who names it
+// SwitchOn has a module work that nobody has switched on or off: someone who names it
 // wants to see it.
-func switchOn(w *sim.World, gen *generation.Generation, module string) error {
+func SwitchOn(w *sim.World, gen *generation.Generation, module string) error {
 	if gen.Modules[module] == nil {
 		return noModule(gen, module)
 	}
@@ -303,4 +306,28 @@ func noModule(gen *generation.Generation, name string) error {
 		return fmt.Errorf("%q is no module, and no folder with modules in it", name)
 	}
 	return fmt.Errorf("there is no module %q; %s", name, message.DidYouMean(name, gen.Names, "the tree has "+strings.Join(gen.Names, ", ")))
+}
+
+// Refused says what of the user's config is not in force, and why: else nobody would
+// know why a value is not what its ConfigMap says.
+func Refused(st status.Status, module string) (notes []string) {
+	problems, outcome := st.Config.Problems, map[string]string{}
+	for _, text := range problems {
+		outcome[text] = "; " + values.Refused
+	}
+	for _, text := range st.Config.Unknown {
+		outcome[text] = "; " + values.Unknown
+	}
+	for _, m := range st.Modules {
+		for _, text := range m.Config.Unused {
+			outcome[text] = "; " + values.Unused
+		}
+		if m.Name == module {
+			problems = m.Problems
+		}
+	}
+	for _, text := range problems {
+		notes = append(notes, text+outcome[text])
+	}
+	return notes
 }

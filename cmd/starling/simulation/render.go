@@ -1,8 +1,7 @@
-package main
+package simulation
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,12 +15,12 @@ import (
 )
 
 type renderFlags struct {
-	world   worldFlags
+	world   World
 	secrets bool
 }
 
-func newRenderCommand() *cobra.Command {
-	f := &renderFlags{}
+func newRenderCommand(version string) *cobra.Command {
+	f := &renderFlags{world: World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "render [TREE] MODULE",
 		Short: "Print the manifests of a module, with the values that its hooks find",
@@ -32,26 +31,22 @@ read. The data of Secrets is masked unless --show-secrets is given.`,
 		Example: `  starling render examples/quickstart hello
   starling render hello --modules examples/quickstart -f nodes.yaml --config config.yaml
   starling render ingress-nginx --modules addons --live`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("starling render takes the name of one module, as in: starling render examples/quickstart hello")
-			}
-			return nil
-		},
+		Args: command.Takes(1, 1,
+			"starling render takes the name of one module, as in: starling render examples/quickstart hello"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.world.addFlags(cmd.Flags(), false)
+	f.world.AddFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVar(&f.secrets, "show-secrets", false, "print what Secrets hold, too")
-	command.TreeFirst(cmd, &f.world.modules, 1, 1)
+	command.TreeFirst(cmd, &f.world.Modules, 1, 1)
 	return cmd
 }
 
 func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	ctx := cmd.Context()
-	if f.world.modules == "" {
+	if f.world.Modules == "" {
 		return command.NoTree(cmd.CommandPath(), name)
 	}
-	w, gen, err := f.world.open(ctx, cmd.InOrStdin(), nil)
+	w, gen, err := f.world.Open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {
 		return err
 	}
@@ -62,7 +57,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if m.Tree.Chart == nil && m.Err == nil {
 		return fmt.Errorf("module %s has no chart", name)
 	}
-	if err := switchOn(w, gen, name); err != nil {
+	if err := SwitchOn(w, gen, name); err != nil {
 		return err
 	}
 	if err := w.Start(ctx); err != nil {
@@ -77,10 +72,10 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 	if st.State != status.ModuleReady {
 		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, cmp.Or(st.LastError, st.Reason, "no reason is known")))
 	}
-	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.config != "" && len(vain) > 0 {
+	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.Config != "" && len(vain) > 0 {
 		return fmt.Errorf("module %s: %s", name, vain[0]) // what was asked for cannot be shown
 	}
-	command.SayNotes(cmd, refused(w.Status(), name))
+	command.SayNotes(cmd, Refused(w.Status(), name))
 	r, err := w.ModuleRelease(ctx, name)
 	if err != nil {
 		return err

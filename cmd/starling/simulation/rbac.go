@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"cmp"
@@ -20,14 +20,9 @@ import (
 )
 
 type rbacFlags struct {
-	instance       instance.Instance
-	access         instance.Access
-	config         string
-	files          []string
-	live           bool
+	world          World
 	makeNamespaces bool
 	serviceAccount bool
-	reading        command.Reading
 	output         string
 	check          bool
 	as             string
@@ -39,8 +34,8 @@ const (
 	rbacValues = "values"
 )
 
-func newRBACCommand() *cobra.Command {
-	f := &rbacFlags{}
+func newRBACCommand(version string) *cobra.Command {
+	f := &rbacFlags{world: World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "rbac TREE [MODULE...]",
 		Short: "Print the rights that a module tree needs, for kubectl apply",
@@ -71,12 +66,12 @@ of the instance lacks, or the user of --as, and prints those, one line for each 
   starling rbac addons -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
 		RunE: f.run,
 	}
-	f.instance.AddNames(cmd.Flags())
-	f.reading.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&f.config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
-	cmd.Flags().BoolVar(&f.live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
-	f.access.AddFlags(cmd.Flags())
+	f.world.Instance.AddNames(cmd.Flags())
+	f.world.Reading.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&f.world.Config, "config", "", "`file` with what the user's ConfigMap says, as in a tree's values.yaml: charts are rendered with it; - is stdin")
+	cmd.Flags().StringArrayVarP(&f.world.Files, "filename", "f", nil, "`file` of objects, YAML or JSON, that are taken to be in the cluster; - is stdin")
+	cmd.Flags().BoolVar(&f.world.Live, "live", false, "let hooks look for values in the kubeconfig's cluster, which is only read; --context and --kubeconfig mean this, too")
+	f.world.Access.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&f.makeNamespaces, "make-namespaces", false, "let Starling make the namespaces of releases, whose rights are then for the whole cluster")
 	cmd.Flags().BoolVar(&f.serviceAccount, "service-account", false, "print the ServiceAccount, too")
 	command.OutputFlag(cmd, &f.output, "`form`: roles, for kubectl apply, or values, for the Helm chart of Starling", rbacRoles, rbacValues)
@@ -96,25 +91,25 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	if f.as != "" && !f.check {
 		return errors.New("--as is for --check")
 	}
-	f.live = f.live || f.check
-	if err := cmp.Or(f.instance.CompleteNames(), oneStdin(f.config, f.files)); err != nil {
+	f.world.Live = f.world.Live || f.check
+	if err := cmp.Or(f.world.Instance.CompleteNames(), oneStdin(f.world.Config, f.world.Files)); err != nil {
 		return err
 	}
 	var config map[string]string
 	var err error
-	if f.config != "" {
-		if config, _, err = readConfig(f.config, cmd.InOrStdin()); err != nil {
+	if f.world.Config != "" {
+		if config, _, err = readConfig(f.world.Config, cmd.InOrStdin()); err != nil {
 			return err
 		}
 	}
 	process.TameLibraries()
 	klog.SetLogger(logr.Discard())
-	read, err := tree.ReadDir(args[0], f.reading.Options())
+	read, err := tree.ReadDir(args[0], f.world.Reading.Options())
 	if err != nil {
 		return err
 	}
 	var objects []map[string]any
-	for _, file := range f.files {
+	for _, file := range f.world.Files {
 		of, err := readObjects(file, cmd.InOrStdin())
 		if err != nil {
 			return err
@@ -122,13 +117,13 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 		objects = append(objects, of...)
 	}
 	var over func(*sim.Options) // none without --live
-	if f.live || f.access != (instance.Access{}) {
-		if over, err = overCluster(cmd.Context(), f.access, f.instance.Namespace); err != nil {
+	if f.world.Live || f.world.Access != (instance.Access{}) {
+		if over, err = f.world.over(cmd.Context()); err != nil {
 			return err
 		}
 	}
 	result, err := rbac.Compute(cmd.Context(), rbac.Options{
-		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.instance.Namespace, Name: f.instance.Name, Config: config, MakeNamespaces: f.makeNamespaces,
+		Objects: objects, Over: over, Tree: read, Modules: args[1:], Namespace: f.world.Instance.Namespace, Name: f.world.Instance.Name, Config: config, MakeNamespaces: f.makeNamespaces,
 		Renderer: process.NewRenderer(),
 	})
 	if err != nil {
@@ -156,8 +151,8 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 
 // lacks prints the rights that the cluster does not give.
 func (f *rbacFlags) lacks(cmd *cobra.Command, needed rbac.Result) error {
-	user := cmp.Or(f.as, f.instance.User())
-	lacks, err := lackingRights(cmd.Context(), f.access, f.instance.Namespace, user, needed)
+	user := cmp.Or(f.as, f.world.Instance.User())
+	lacks, err := lackingRights(cmd.Context(), f.world.Access, f.world.Instance.Namespace, user, needed)
 	if err != nil {
 		return err
 	}

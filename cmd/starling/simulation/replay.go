@@ -1,7 +1,6 @@
-package main
+package simulation
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -22,6 +21,7 @@ import (
 
 // replayFlags are the flags of `starling replay`.
 type replayFlags struct {
+	version string
 	target  instance.Target
 	records instance.Records
 	modules string
@@ -29,8 +29,8 @@ type replayFlags struct {
 	output  string
 }
 
-func newReplayCommand() *cobra.Command {
-	f := &replayFlags{}
+func newReplayCommand(version string) *cobra.Command {
+	f := &replayFlags{version: version}
 	f.records.Target = &f.target
 	cmd := &cobra.Command{
 		Use:   "replay [TREE] RUN",
@@ -45,12 +45,8 @@ it; it runs on this machine.`,
 		Example: `  starling get runs --failed
   starling replay k3f9-12
   starling replay addons k3f9-12`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("starling replay takes the id of one run, as in: starling replay k3f9-12; see: starling get runs")
-			}
-			return nil
-		},
+		Args: command.Takes(1, 1,
+			"starling replay takes the id of one run, as in: starling replay k3f9-12; see: starling get runs"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.target.AddFlags(cmd.Flags())
@@ -78,8 +74,8 @@ func (f *replayFlags) run(cmd *cobra.Command, id string) error {
 		o.Generation = generation.Load(ctx, generation.Options{
 			Tree: t, Std: stdlib.FS, Number: 1, Governor: o.Governor, Log: live.FileLog(zerolog.Nop()),
 		})
-	} else if r.Version != shortVersion() {
-		fmt.Fprintf(stderr, "note: starling %s recorded this, and starling %s replays it\n", r.Version, shortVersion())
+	} else if r.Version != f.version {
+		fmt.Fprintf(stderr, "note: starling %s recorded this, and starling %s replays it\n", r.Version, f.version)
 	}
 	again, err := record.Replay(ctx, r, o)
 	if err != nil {

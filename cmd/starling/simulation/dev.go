@@ -1,8 +1,7 @@
-package main
+package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,6 +34,7 @@ import (
 const devQuiet = 50 * time.Millisecond
 
 type devFlags struct {
+	version  string
 	instance instance.Instance
 	http     []string
 	links    bool
@@ -42,8 +42,8 @@ type devFlags struct {
 	env      process.HookEnv
 }
 
-func newDevCommand() *cobra.Command {
-	f := &devFlags{}
+func newDevCommand(version string) *cobra.Command {
+	f := &devFlags{version: version}
 	cmd := &cobra.Command{
 		Use:   "dev TREE",
 		Short: "Watch a module tree while you write it: check, tests, and what has changed",
@@ -56,12 +56,8 @@ what is in it besides. No real cluster is asked. Ctrl-C ends it.
 starling tui --dev, and get, describe, explain and logs with --dev, show the simulated cluster.`,
 		Example: `  starling dev addons
   starling dev addons -f nodes.yaml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("starling dev takes the folder of one module tree, as in: starling dev examples/quickstart")
-			}
-			return nil
-		},
+		Args: command.Takes(1, 1,
+			"starling dev takes the folder of one module tree, as in: starling dev examples/quickstart"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	fs := cmd.Flags()
@@ -103,7 +99,7 @@ func (f *devFlags) run(cmd *cobra.Command, dir string) error {
 	d := &devLoop{
 		loop: dev.New(dev.Options{
 			Builtins: shared, Renderer: process.NewRenderer(), Namespace: f.instance.Namespace, Name: f.instance.Name, Prepare: f.cluster.prepare, Update: f.cluster.update, Keep: f.cluster.keep, HTTP: answers, Env: env,
-			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false}, Version: shortVersion(),
+			Parallel: runtime.GOMAXPROCS(0), Golden: golden{dir, false}, Version: f.version,
 			Log: func(module, hook string, level builtins.Level, msg string, fields []builtins.Field) {
 				live.Logger(log, module, hook).Log(level, msg, fields)
 			},

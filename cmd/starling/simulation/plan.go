@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"context"
@@ -27,12 +27,12 @@ import (
 const exitChanges = 2
 
 type planFlags struct {
-	world  worldFlags
+	world  World
 	output string
 }
 
-func newPlanCommand() *cobra.Command {
-	f := &planFlags{}
+func newPlanCommand(version string) *cobra.Command {
+	f := &planFlags{world: World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "plan [TREE]",
 		Short: "Show what starling run would change in the cluster, and change nothing",
@@ -53,42 +53,44 @@ release has it; 1: the plan cannot be made, or modules fail in it.`,
   starling plan addons --config new-config.yaml
   starling plan --modules examples/quickstart --offline -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && f.world.modules != "" && !command.NamesTree(args[0]) {
-				return fmt.Errorf("%s takes no module, got %q: all modules work together; for it alone: %[1]s %[3]s --modules-selector name=%[2]s", cmd.CommandPath(), args[0], f.world.modules)
+			if len(args) > 0 && f.world.Modules != "" && !command.NamesTree(args[0]) {
+				return fmt.Errorf("%s takes no module, got %q: all modules work together; for it alone: %[1]s %[3]s --modules-selector name=%[2]s", cmd.CommandPath(), args[0], f.world.Modules)
 			}
 			return command.NoArgs(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.world.ShowPlan(cmd, f.output) },
 	}
-	f.world.addFlags(cmd.Flags(), true)
+	f.world.AddFlags(cmd.Flags(), true)
 	command.OutputFlag(cmd, &f.output, "form of the output: text or json", "text", "json")
-	command.TreeFirst(cmd, &f.world.modules, 0, 0)
+	command.TreeFirst(cmd, &f.world.Modules, 0, 0)
 	return cmd
 }
 
-func (f *planFlags) run(cmd *cobra.Command) (err error) {
+// ShowPlan prints a plan in this form, text or json; the error has its exit code.
+func (f *World) ShowPlan(cmd *cobra.Command, output string) (err error) {
 	defer func() { // else the exit code would be 2, which says something else
 		if r := recover(); r != nil {
 			err = fmt.Errorf("this is a bug of starling: %v; please report it with this:\n%s", r, debug.Stack())
 		}
 	}()
-	p, err := f.make(cmd.Context(), cmd.InOrStdin())
+	p, err := f.Plan(cmd.Context(), cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	return printPlan(cmd, p, f.output)
+	return printPlan(cmd, p, output)
 }
 
-func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, error) {
-	w, gen, err := f.world.open(ctx, stdin, nil)
+// Plan has all modules work in the world.
+func (f *World) Plan(ctx context.Context, stdin io.Reader) (*plan.Plan, error) {
+	w, gen, err := f.Open(ctx, stdin, nil)
 	if err != nil {
 		return nil, err
 	}
-	if f.world.config != "" {
-		w.Place(f.world.place)
+	if f.Config != "" {
+		w.Place(f.place)
 	}
 	p, err := plan.Make(ctx, w)
-	if err == nil && f.world.live && !f.world.offline {
+	if err == nil && f.Live && !f.offline {
 		err = f.rights(ctx, p, gen)
 	}
 	return p, err
@@ -96,7 +98,7 @@ func (f *planFlags) make(ctx context.Context, stdin io.Reader) (*plan.Plan, erro
 
 // rights adds to a plan what the instance's ServiceAccount lacks for the releases that it installs or upgrades, where
 // it is there, and the user may ask for it.
-func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Generation) error {
+func (f *World) rights(ctx context.Context, p *plan.Plan, gen *generation.Generation) error {
 	var names []string
 	for _, m := range p.Modules {
 		if m.Action == plan.Install || m.Action == plan.Upgrade {
@@ -106,8 +108,8 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 	if len(names) == 0 {
 		return nil
 	}
-	at := f.world.instance
-	client, err := f.world.access.Connect(ctx, at.Namespace, zerolog.Nop(), nil)
+	at := f.Instance
+	client, err := f.Access.Connect(ctx, at.Namespace, zerolog.Nop(), nil)
 	if err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 	if err != nil {
 		return ctx.Err() // the plan tells of modules that do not load
 	}
-	lacks, err := lackingRights(ctx, f.world.access, at.Namespace, at.User(), needed)
+	lacks, err := lackingRights(ctx, f.Access, at.Namespace, at.User(), needed)
 	if err == nil && len(lacks) > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("ServiceAccount %s/%s lacks rights for %s: %s; `starling rbac` prints all that the tree needs", at.Namespace, at.Name, strings.Join(names, ", "), strings.Join(lacks, "; ")))
 	}
@@ -131,14 +133,14 @@ func (f *planFlags) rights(ctx context.Context, p *plan.Plan, gen *generation.Ge
 }
 
 // place names the file of --config, with the line of what stands at the path below a key of the user's config.
-func (f *worldFlags) place(key, path string) string {
-	at := f.config
+func (f *World) place(key, path string) string {
+	at := f.Config
 	if at == "-" {
 		at = "stdin"
 	}
-	line := values.LineOf(f.text, key, path)
+	line := values.LineOf(f.Text, key, path)
 	if line == 0 { // the file of a ConfigMap
-		line = values.LineOf(f.text, "data", "["+strconv.Quote(key)+"]."+path)
+		line = values.LineOf(f.Text, "data", "["+strconv.Quote(key)+"]."+path)
 	}
 	if line > 0 {
 		at += ":" + strconv.Itoa(line)

@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"context"
@@ -85,8 +85,8 @@ one module or of a whole tree, or a folder with /... for all below it; the defau
 	return cmd
 }
 
-// likeGo lets the flags of `starling test` have one dash.
-func likeGo(args []string) []string {
+// LikeGo lets the flags of `starling test` have one dash.
+func LikeGo(args []string) []string {
 	if len(args) == 0 || args[0] != "test" {
 		return args
 	}

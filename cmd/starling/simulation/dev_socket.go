@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func (f *devFlags) answer(ctx context.Context, loop *dev.Loop, kept *logs.Buffer
 		return nil, err
 	}
 	host, _ := os.Hostname() // a process without a host has no name
-	replica := status.Replica{Name: host, Leader: true, Ready: true, Version: shortVersion(), Simulated: true, Since: time.Now()}
+	replica := status.Replica{Name: host, Leader: true, Ready: true, Version: f.version, Simulated: true, Since: time.Now()}
 	srv, err := admin.New(admin.Options{
 		Socket: f.instance.Socket(), Name: f.instance.Name, LogLevel: process.SetLogLevel,
 		Status: loop.Status, Explain: loop.Explain, Parents: loop.Parents, Queues: loop.Queues, RunNow: loop.RunNow, Snapshots: loop.Snapshots,

@@ -1,4 +1,4 @@
-package main
+package simulation
 
 import (
 	"bufio"
@@ -26,12 +26,12 @@ import (
 )
 
 type replFlags struct {
-	world   worldFlags
+	world   World
 	verbose bool
 }
 
-func newReplCommand() *cobra.Command {
-	f := &replFlags{}
+func newReplCommand(version string) *cobra.Command {
+	f := &replFlags{world: World{Version: version}}
 	cmd := &cobra.Command{
 		Use:   "repl [TREE] [MODULE]",
 		Short: "Try Starlark out, line by line, in a simulated cluster",
@@ -58,9 +58,9 @@ script: its output is what expressions come to, and the first error ends it.`,
 		RunE: f.run,
 	}
 	f.world.scratch = true
-	f.world.addFlags(cmd.Flags(), false)
+	f.world.AddFlags(cmd.Flags(), false)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "in a pipe, tell on stderr what lines do: effects, runs, logs")
-	command.TreeFirst(cmd, &f.world.modules, 0, 1)
+	command.TreeFirst(cmd, &f.world.Modules, 0, 1)
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		module = f.module(args[0])
 	}
-	if slices.Contains(f.world.files, "-") {
+	if slices.Contains(f.world.Files, "-") {
 		return errors.New("--filename -: stdin is the session's; in it, :apply - takes objects")
 	}
 	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
@@ -78,21 +78,18 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 	if talks {
 		ctx = context.WithoutCancel(ctx) // Ctrl-C ends a line, not the session
 	}
-	w, gen, err := f.world.open(ctx, nil, nil)
+	w, gen, err := f.world.Open(ctx, nil, nil)
 	if err != nil {
 		return err
 	}
 	if module != "" && module != "global" {
-		if gen.Modules[module] == nil {
-			return noModule(gen, module)
-		}
-		if err := w.SwitchOn(module); err != nil {
+		if err := SwitchOn(w, gen, module); err != nil {
 			return err
 		}
 	}
 	o := repl.Options{
-		World: w, Generation: gen, Load: f.world.load, Module: module, Live: f.world.live,
-		Files: repl.Files{Tree: f.world.modules, Std: stdlib.FS}, Name: "stdin", Script: true,
+		World: w, Generation: gen, Load: f.world.load, Module: module, Live: f.world.Live,
+		Files: repl.Files{Tree: f.world.Modules, Std: stdlib.FS}, Name: "stdin", Script: true,
 	}
 	color := command.Colorful(cmd)
 	if talks {
@@ -113,14 +110,14 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 // module returns the name of a module that is given by its folder, too, which says where
 // the tree is.
 func (f *replFlags) module(arg string) string {
-	if f.world.modules != "" {
+	if f.world.Modules != "" {
 		return arg
 	}
 	dir, err := filepath.Abs(arg)
 	if err != nil || filepath.Base(dir) != "global" && !tree.IsModule(dir) {
 		return arg
 	}
-	f.world.modules = filepath.Dir(dir)
+	f.world.Modules = filepath.Dir(dir)
 	if number, name, weighed := strings.Cut(filepath.Base(dir), "-"); weighed && strings.Trim(number, "0123456789") == "" {
 		return name
 	}
@@ -205,7 +202,7 @@ func (f *replFlags) talk(ctx context.Context, s *repl.Session, module string, in
 	switch {
 	case module != "":
 		prompt = module + "> "
-	case f.world.live:
+	case f.world.Live:
 		prompt = "live> "
 	}
 	defer f.restoreTerminal(in)()
