@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
@@ -133,7 +134,7 @@ func FuzzPatches(f *testing.F) {
 			before, _ := json.Marshal(base)
 			ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer stop()
-			if _, err := PatchJQ(ctx, string(program), base); err != nil && strings.Contains(err.Error(), "\n") {
+			if _, err := jq.Patch(ctx, string(program), base); err != nil && strings.Contains(err.Error(), "\n") {
 				t.Errorf("jq: %q", err)
 			}
 			if after, _ := json.Marshal(base); string(after) != string(before) {

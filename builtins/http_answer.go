@@ -7,7 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -75,7 +75,7 @@ func (r *response) Attr(name string) (starlark.Value, error) {
 			if r.err != "" {
 				return nil, errors.New("response.json: there is no answer: " + r.err)
 			}
-			v, err := decodeFrozenJSON(t, strings.ToValidUTF8(r.body, "\uFFFD"))
+			v, err := data.DecodeFrozenJSON(t, strings.ToValidUTF8(r.body, "\uFFFD"))
 			if err != nil {
 				return nil, fmt.Errorf("response.json: status %d: the body is no JSON: %w", r.status, err)
 			}
@@ -83,16 +83,4 @@ func (r *response) Attr(name string) (starlark.Value, error) {
 		}), nil
 	}
 	return nil, nil // go.starlark.net says so, and suggests
-}
-
-// decodeFrozenJSON is json.decode, with its limits, of text from outside.
-func decodeFrozenJSON(t *starlark.Thread, text string) (starlark.Value, error) {
-	v, err := callJSONDecode(&call{Call: &spec.Call{
-		Scope: From(t).scope(), Thread: t, Args: []starlark.Value{starlark.String(text), nil},
-		Spec: &spec.Spec{Name: "json.decode", Params: []spec.Param{{Name: "x"}, {Name: "default"}}},
-	}})
-	if err == nil {
-		v.Freeze()
-	}
-	return v, err
 }

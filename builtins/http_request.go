@@ -112,7 +112,7 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 		if err != nil {
 			return err
 		}
-		text, err := encodeJSON(plain)
+		text, err := spec.EncodeJSON(plain)
 		if err != nil {
 			return err
 		}

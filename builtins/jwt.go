@@ -49,10 +49,9 @@ func jwtSpecs() []spec.Spec {
 		declare("jwt.sign", spec.InRun|spec.InReview, spec.Reads, callSignToken, spec.Required("claims", spec.Dict),
 			spec.Required("key", spec.SecretText), spec.Keyword("ttl", spec.Duration, `"1h"`),
 			spec.Keyword("algorithm", spec.String, "None"), spec.Keyword("headers", spec.Dict, "{}")),
-		declare("jwt.verify", spec.InRun|spec.InReview, spec.Reads, callVerifyToken,
-			spec.Required("token", spec.SecretText), spec.Required("key", spec.SecretText),
-			spec.Keyword("audience", spec.String, "None"), spec.Keyword("issuer", spec.String, "None"),
-			spec.Keyword("leeway", spec.Duration, `"1m"`)),
+		declare("jwt.verify", spec.InRun|spec.InReview, spec.Reads, callVerifyToken, spec.Required("token", spec.SecretText),
+			spec.Required("key", spec.SecretText), spec.Keyword("audience", spec.String, "None"),
+			spec.Keyword("issuer", spec.String, "None"), spec.Keyword("leeway", spec.Duration, `"1m"`)),
 	}
 }
 
@@ -92,7 +91,7 @@ func callSignToken(c *call) (starlark.Value, error) {
 	}
 	var parts [2]string
 	for i, part := range []map[string]any{headers, claims} {
-		text, err := encodeJSON(part)
+		text, err := spec.EncodeJSON(part)
 		if err != nil {
 			return nil, err
 		}

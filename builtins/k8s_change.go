@@ -10,6 +10,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
@@ -84,7 +85,7 @@ func (c *call) patch() (*effect.Patch, error) {
 		patch.Type = typ
 		if typ == effect.PatchJQ {
 			patch.Program = c.Str("jq")
-			if _, err := compileJQ(patch.Program); err != nil {
+			if err := jq.Check(patch.Program); err != nil {
 				return nil, fmt.Errorf("jq: %w", err)
 			}
 			continue

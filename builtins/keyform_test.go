@@ -6,15 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	startime "go.starlark.net/lib/time"
-	"go.starlark.net/starlark"
-
-	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // A public key in any form but PEM is no shared secret: everybody could sign with it.
@@ -40,26 +33,6 @@ func TestKeysThatAreNoPEMAreRefused(t *testing.T) {
 	for _, key := range []string{"0123456789abcdef0123456789abcdef", `{"a": "shared key of a service that likes JSON"}`, base64.StdEncoding.EncodeToString(make([]byte, 48)), text} {
 		if _, err := readTokenKey(key); err != nil {
 			t.Errorf("%q: %v", key, err)
-		}
-	}
-}
-
-// parse_time reads what str makes of a time.
-func TestTimesAsTexts(t *testing.T) {
-	specs := timeSpecs()
-	row := &specs[slices.IndexFunc(specs, func(s spec.Spec) bool { return s.Name == "time.parse_time" })]
-	parse := func(text string) (starlark.Value, error) {
-		return callParseTime(&call{Call: &spec.Call{Spec: row, Args: []starlark.Value{starlark.String(text), nil, nil}}})
-	}
-	for _, text := range []string{"2026-01-01 00:00:02 +0000 UTC", "2026-01-01 00:00:02.25 +0100 CET", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02+02:00",
-		"2026-01-01 00:00:02.123456789 -0930 -0930", "2026-01-01 00:00:02 -0300 -03", "2026-01-01 00:00:02 +0545 +0545"} {
-		v, err := parse(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if again, err := parse(v.String()); err != nil || !time.Time(again.(startime.Time)).Equal(time.Time(v.(startime.Time))) {
-			t.Errorf("%s: %v, %v", text, again, err)
 		}
 	}
 }

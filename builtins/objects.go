@@ -5,6 +5,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -12,7 +13,7 @@ import (
 // number of documents, lists of kind List taken apart. Each has apiVersion, kind and a
 // name.
 func ParseObjects(text string) ([]map[string]any, error) {
-	docs, err := decodeYAMLDocuments(text)
+	docs, err := data.DecodeYAML(text)
 	if err != nil {
 		return nil, err
 	}

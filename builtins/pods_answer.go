@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/builtins/data"
 )
 
 // execution is what k8s.exec returns.
@@ -66,7 +68,7 @@ func (e *execution) json(t *starlark.Thread, b *starlark.Builtin, args starlark.
 	if e.err != "" {
 		return nil, errors.New("execution.json: there is no output: " + e.err)
 	}
-	v, err := decodeFrozenJSON(t, strings.ToValidUTF8(e.stdout, "\uFFFD"))
+	v, err := data.DecodeFrozenJSON(t, strings.ToValidUTF8(e.stdout, "\uFFFD"))
 	if err != nil {
 		return nil, fmt.Errorf("execution.json: exit code %d: stdout is no JSON: %w", e.code, err)
 	}

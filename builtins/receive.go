@@ -11,6 +11,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -225,7 +226,7 @@ func callReply(c *call) (starlark.Value, error) {
 		if err != nil {
 			return nil, fmt.Errorf("body: %w", err)
 		}
-		text, err := encodeJSON(tree)
+		text, err := spec.EncodeJSON(tree)
 		if err != nil {
 			return nil, fmt.Errorf("body: %w", err)
 		}
@@ -300,7 +301,7 @@ func (r *received) Attr(name string) (starlark.Value, error) {
 	}
 	if r.json == nil {
 		text, _ := starlark.AsString(r.fields["body"])
-		v, err := decodeFrozenJSON(&starlark.Thread{}, text)
+		v, err := data.DecodeFrozenJSON(&starlark.Thread{}, text)
 		if err != nil {
 			v = starlark.None
 		}

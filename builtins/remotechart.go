@@ -10,6 +10,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
@@ -59,7 +60,7 @@ func (r RemoteChart) Check() error {
 }
 
 func isRange(text string) bool {
-	if len(text) > maxConstraint {
+	if len(text) > data.MaxConstraint {
 		return false
 	}
 	_, err := semver.NewConstraint(text)

@@ -8,6 +8,8 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/data"
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -15,10 +17,10 @@ import (
 // Table returns the declarations of all builtins, by family. It is the one place that knows them.
 func Table() []spec.Spec {
 	return slices.Concat(
-		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(), k8sReadSpecs(), podSpecs(), askSpecs(), k8sWriteSpecs(),
-		logSpecs(), metricsSpecs(), runSpecs(), dataSpecs(),
-		jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), gzipSpecs(), timeSpecs(), mathSpecs(),
-		semverSpecs(), namesSpecs(), envSpecs(), jqSpecs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(), stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),
+		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(),
+		k8sReadSpecs(), podSpecs(), askSpecs(), k8sWriteSpecs(), logSpecs(), metricsSpecs(), runSpecs(),
+		data.Specs(), envSpecs(), jq.Specs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(),
+		stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),
 		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)
 }

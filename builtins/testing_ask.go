@@ -178,7 +178,7 @@ func bodyText(v starlark.Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return encodeJSON(tree)
+	return spec.EncodeJSON(tree)
 }
 
 // jsonOrNone decodes a body; None for one that is no JSON.

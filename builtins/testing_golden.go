@@ -6,6 +6,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -22,7 +23,7 @@ func callGolden(c *call, t *Test) (starlark.Value, error) {
 			return nil, fmt.Errorf("value: %w", err)
 		}
 		dropMadeUp(plain)
-		if text, err = encodeYAML(plain); err != nil {
+		if text, err = data.EncodeYAML(plain); err != nil {
 			return nil, fmt.Errorf("value: %w", err)
 		}
 	}

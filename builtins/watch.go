@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
@@ -185,7 +186,7 @@ func (c *call) filter(w *WatchBinding) error {
 		}
 		w.Filter, w.FilterID = v, filterID(v)
 	case starlark.String:
-		fn, err := jqFilter(string(v), w.Pos)
+		fn, err := jq.Filter(string(v), w.Pos, func(t *starlark.Thread) spec.Scope { return From(t).scope() })
 		if err != nil {
 			if barePath.MatchString(string(v)) {
 				return fmt.Errorf("%w; a path in jq begins with a dot, %q, one in a list without, [%q]", err, "."+spec.Clip(string(v)), spec.Clip(string(v)))

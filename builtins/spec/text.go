@@ -1,6 +1,14 @@
 package spec
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/starling-operator/starling/runtime/object"
+)
 
 // maxText is the most bytes of text that a builtin makes or reads.
 const MaxText = 32 << 20
@@ -10,4 +18,23 @@ func CheckText(n int) error {
 		return fmt.Errorf("the text would be larger than %d MiB", MaxText>>20)
 	}
 	return nil
+}
+
+// EncodeJSON writes plain data, in which integers may be *big.Int, as JSON: floats
+// with a point or an exponent, so that they are floats when read again.
+func EncodeJSON(tree any) (string, error) {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(object.Change(tree, floatAsText)); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), CheckText(out.Len())
+}
+
+func floatAsText(v any) any {
+	if f, is := v.(float64); is {
+		return json.Number(starlark.Float(f).String())
+	}
+	return v
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/starling-operator/starling/builtins"
+	programs "github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/modules/migrate/jq"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
@@ -221,7 +221,7 @@ func (b *binder) filter(call *call, name string, w watched) {
 	if filter == "" {
 		return
 	}
-	if err := builtins.CheckJQ(filter); err != nil {
+	if err := programs.Check(filter); err != nil {
 		b.add(Left, "the filter of %q: %s", name, message.Line(err.Error()))
 		return
 	}

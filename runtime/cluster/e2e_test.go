@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/jq"
 	e2e "github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -45,7 +45,7 @@ func newRealWorld(t *testing.T) *realWorld {
 	}
 	t.Cleanup(client.Close)
 	w := &realWorld{t: t, ns: shared.Namespace(t), client: client}
-	w.writer = NewWriter(WriterOptions{Client: client, Namespace: w.ns, Name: "starling", Instance: w.ns + ".starling", JQ: builtins.PatchJQ})
+	w.writer = NewWriter(WriterOptions{Client: client, Namespace: w.ns, Name: "starling", Instance: w.ns + ".starling", JQ: jq.Patch})
 	return w
 }
 

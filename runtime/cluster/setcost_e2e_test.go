@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/jq"
 	e2e "github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"k8s.io/client-go/rest"
@@ -53,7 +53,7 @@ func TestRealSetCosts(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	o := w.writer.o
-	o.Client, o.JQ = client, builtins.PatchJQ
+	o.Client, o.JQ = client, jq.Patch
 	w.writer = NewWriter(o)
 	apply := func(objects []map[string]any) []string {
 		t.Helper()

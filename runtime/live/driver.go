@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
@@ -280,7 +281,7 @@ func New(o Options) (*Driver, error) {
 		Warn: func(manager, text string) {
 			d.log(effect.ManagerModule(manager), strings.TrimPrefix(manager, effect.Manager(""))).Log(builtins.LevelWarn, text, nil)
 		},
-		Known: d.watches.Whole, JQ: builtins.PatchJQ,
+		Known: d.watches.Whole, JQ: jq.Patch,
 	})
 	d.openRecorder(instance)
 	d.traces = newTraces(o.Traces, d.process)

@@ -14,6 +14,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -257,7 +258,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.executor = executor.New(executor.Options{
 		Client: w.client, Kept: w.kept, Releases: w.releases, Drift: w.drift, Watches: followers{w}, Generation: w.o.Generation, Instance: own,
 		Writer: cluster.NewWriter(cluster.WriterOptions{
-			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: builtins.PatchJQ, Now: w.Now, Observe: w.observe, Known: w.known, Pause: w.pause,
+			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: jq.Patch, Now: w.Now, Observe: w.observe, Known: w.known, Pause: w.pause,
 			SideBySide: 1, // the same each time
 		}),
 		HTTP: w.o.HTTP, Answerer: w.o.Answerer, Env: w.o.Env, Now: w.Now, Random: w.random, Twice: w.o.Twice, Log: w.logger, Record: w.record(),

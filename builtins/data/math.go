@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	libmath "go.starlark.net/lib/math"
@@ -30,13 +30,13 @@ func mathSpecs() []spec.Spec {
 }
 
 func mathSpec(name string, params ...spec.Param) spec.Spec {
-	return declare("math."+name, spec.Anywhere, spec.NoEffect, func(c *call) (starlark.Value, error) {
+	return spec.Pure("math."+name, func(c *spec.Call) (starlark.Value, error) {
 		var args []starlark.Value
 		for _, v := range c.Args {
 			if v != nil {
 				args = append(args, v)
 			}
 		}
-		return c.library(libmath.Module.Members[name], args...)
+		return library(c.Thread, libmath.Module.Members[name], args...)
 	}, params...)
 }

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"errors"
@@ -13,17 +13,15 @@ import (
 
 // Versions: semver.
 
-// maxConstraint bounds the text of a constraint.
-const maxConstraint = 1 << 10
+// MaxConstraint bounds the text of a constraint.
+const MaxConstraint = 1 << 10
 
 func semverSpecs() []spec.Spec {
 	version := spec.Required("version", spec.String)
 	return []spec.Spec{
-		declare("semver.parse", spec.Anywhere, spec.NoEffect, callSemverParse, version),
-		declare("semver.compare", spec.Anywhere, spec.NoEffect, callSemverCompare, spec.Required("a", spec.String),
-			spec.Required("b", spec.String)),
-		declare("semver.matches", spec.Anywhere, spec.NoEffect, callSemverMatches, version,
-			spec.Required("constraint", spec.String)),
+		spec.Pure("semver.parse", callSemverParse, version),
+		spec.Pure("semver.compare", callSemverCompare, spec.Required("a", spec.String), spec.Required("b", spec.String)),
+		spec.Pure("semver.matches", callSemverMatches, version, spec.Required("constraint", spec.String)),
 	}
 }
 
@@ -35,7 +33,7 @@ func version(text string) (*semver.Version, error) {
 	return v, nil
 }
 
-func callSemverParse(c *call) (starlark.Value, error) {
+func callSemverParse(c *spec.Call) (starlark.Value, error) {
 	v, err := version(c.Str("version"))
 	if err != nil {
 		return nil, err
@@ -49,7 +47,7 @@ func callSemverParse(c *call) (starlark.Value, error) {
 	}), nil
 }
 
-func callSemverCompare(c *call) (starlark.Value, error) {
+func callSemverCompare(c *spec.Call) (starlark.Value, error) {
 	a, err := version(c.Str("a"))
 	if err != nil {
 		return nil, fmt.Errorf("a: %w", err)
@@ -61,13 +59,13 @@ func callSemverCompare(c *call) (starlark.Value, error) {
 	return starlark.MakeInt(a.Compare(b)), nil
 }
 
-func callSemverMatches(c *call) (starlark.Value, error) {
+func callSemverMatches(c *spec.Call) (starlark.Value, error) {
 	v, err := version(c.Str("version"))
 	if err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
 	text := c.Str("constraint")
-	if len(text) > maxConstraint {
+	if len(text) > MaxConstraint {
 		return nil, errors.New("constraint: longer than 1 KiB")
 	}
 	constraint, err := semver.NewConstraint(text)

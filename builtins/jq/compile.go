@@ -1,4 +1,4 @@
-package builtins
+package jq
 
 import (
 	"errors"
@@ -14,30 +14,29 @@ import (
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
-// A jq program can be stopped between two steps, but not within one. In jq a value
-// may hold the same value a thousand times, so that one step over a small value may
-// take for ever or all memory: [.,.] forty times, then tojson. Programs are therefore
-// rewritten before they are compiled: what looks at a value as a whole weighs it
-// first. The rest grows by some factor per step, which limits on a run's memory see.
+// A jq program can be stopped between two steps, but not within one. In jq a value may hold the same value a thousand
+// times, so that one step over a small value may take for ever or all memory: [.,.] forty times, then tojson.
+// Programs are therefore rewritten before they are compiled: what looks at a value as a whole weighs it first. The
+// rest grows by some factor per step, which limits on a run's memory see.
 
 const (
-	// maxJQ bounds a value in the unit of object.MaxBytes.
-	maxJQ = 32 << 20
-	// maxJQDepth bounds how deep it may be nested.
-	maxJQDepth = 1000
-	// maxJQText bounds a text that is taken to pieces, each of which is a value.
-	maxJQText = 1 << 20
-	// maxJQMatched bounds a text in which all places of an expression are looked for: the
+	// maxValue bounds a value in the unit of object.MaxBytes.
+	maxValue = 32 << 20
+	// maxDepth bounds how deep it may be nested.
+	maxDepth = 1000
+	// maxText bounds a text that is taken to pieces, each of which is a value.
+	maxText = 1 << 20
+	// maxMatched bounds a text in which all places of an expression are looked for: the
 	// time that takes grows with its square, in one step.
-	maxJQMatched = 32 << 10
-	// maxJQIndex bounds indexes: setting one makes the list that long.
-	maxJQIndex = 1_000_000
-	// maxJQInt bounds the bits of a product of integers.
-	maxJQInt = 1 << 16
+	maxMatched = 32 << 10
+	// maxIndex bounds indexes: setting one makes the list that long.
+	maxIndex = 1_000_000
+	// maxBits bounds the bits of a product of integers.
+	maxBits = 1 << 16
 )
 
-// compileJQ compiles a program for [runJQ].
-func compileJQ(text string) (*gojq.Code, error) {
+// compile compiles a program for [run].
+func compile(text string) (*gojq.Code, error) {
 	if len(text) > maxProgram {
 		return nil, fmt.Errorf("longer than %d KiB", maxProgram>>10)
 	}
@@ -54,26 +53,26 @@ func compileJQ(text string) (*gojq.Code, error) {
 		}
 		return nil, err
 	}
-	if err := rewriteJQ(reflect.ValueOf(query)); err != nil {
+	if err := rewrite(reflect.ValueOf(query)); err != nil {
 		return nil, err
 	}
 	return gojq.Compile(query,
 		gojq.WithFunction(weighed, 0, 0, func(v any, _ []any) any {
-			left := maxJQ
+			left := maxValue
 			if err := weigh(v, &left, 0); err != nil {
 				return fmt.Errorf("a value is %w", err)
 			}
 			return v
 		}),
 		gojq.WithFunction(weighed+"_text", 0, 0, func(v any, _ []any) any {
-			if s, ok := v.(string); ok && len(s) > maxJQText {
-				return fmt.Errorf("a text is larger than %d MiB", maxJQText>>20)
+			if s, ok := v.(string); ok && len(s) > maxText {
+				return fmt.Errorf("a text is larger than %d MiB", maxText>>20)
 			}
 			return v
 		}),
 		gojq.WithFunction(weighed+"_matched", 0, 0, func(v any, _ []any) any {
-			if s, ok := v.(string); ok && len(s) > maxJQMatched {
-				return fmt.Errorf("a text to be matched is larger than %d KiB", maxJQMatched>>10)
+			if s, ok := v.(string); ok && len(s) > maxMatched {
+				return fmt.Errorf("a text to be matched is larger than %d KiB", maxMatched>>10)
 			}
 			return v
 		}),
@@ -91,8 +90,8 @@ const weighed = "__weighed"
 
 // weigh takes the size of v, with all that it holds more than once, from left.
 func weigh(v any, left *int, depth int) error {
-	if depth > maxJQDepth {
-		return fmt.Errorf("nested deeper than %d", maxJQDepth)
+	if depth > maxDepth {
+		return fmt.Errorf("nested deeper than %d", maxDepth)
 	}
 	const value, holder = 16, 48
 	*left -= value
@@ -118,15 +117,15 @@ func weigh(v any, left *int, depth int) error {
 		}
 	}
 	if *left < 0 {
-		return fmt.Errorf("larger than %d MiB", maxJQ>>20)
+		return fmt.Errorf("larger than %d MiB", maxValue>>20)
 	}
 	return nil
 }
 
 // checkIndex is asked for each index that a list may be made as long as.
 func checkIndex(v any, _ []any) any {
-	if n, ok := gojq.ToFloat64(v); ok && n > maxJQIndex {
-		return fmt.Errorf("an index is larger than %d", maxJQIndex)
+	if n, ok := gojq.ToFloat64(v); ok && n > maxIndex {
+		return fmt.Errorf("an index is larger than %d", maxIndex)
 	}
 	return v
 }
@@ -157,7 +156,7 @@ func checkTranspose(v any, _ []any) any {
 			longest = max(longest, len(r))
 		}
 	}
-	if longest*len(rows) > maxJQ/16 {
+	if longest*len(rows) > maxValue/16 {
 		return errors.New("transpose: the result is too large")
 	}
 	return v
@@ -166,7 +165,7 @@ func checkTranspose(v any, _ []any) any {
 func checkJoin(v any, args []any) any {
 	list, _ := v.([]any)
 	sep, _ := args[0].(string)
-	if len(list)*len(sep) > maxJQ {
+	if len(list)*len(sep) > maxValue {
 		return errors.New("join: the result is too large")
 	}
 	return v
@@ -180,47 +179,46 @@ func checkProduct(v any, args []any) any {
 		case *big.Int:
 			bits += arg.BitLen()
 		case string:
-			if n, ok := gojq.ToFloat64(args[1-i]); ok && n*float64(len(arg)) > maxJQ {
+			if n, ok := gojq.ToFloat64(args[1-i]); ok && n*float64(len(arg)) > maxValue {
 				return errors.New("a repeated text is too large")
 			}
-			if _, ok := args[1-i].(string); ok && len(arg) > maxJQText {
-				return fmt.Errorf("a text is larger than %d MiB", maxJQText>>20)
+			if _, ok := args[1-i].(string); ok && len(arg) > maxText {
+				return fmt.Errorf("a text is larger than %d MiB", maxText>>20)
 			}
 		}
 	}
-	if bits > maxJQInt {
-		return fmt.Errorf("a number has more than %d bits", maxJQInt)
+	if bits > maxBits {
+		return fmt.Errorf("a number has more than %d bits", maxBits)
 	}
 	return v
 }
 
 // Functions that look at their input and arguments as a whole, and those that take
 // a text to pieces. Constructors, not variables: nobody can change them.
-func weighingJQ() []string {
+func weighing() []string {
 	return strings.Fields(`add flatten tojson tostring contains inside indices index rindex unique unique_by group_by
 		min max min_by max_by sort sort_by implode bsearch IN INDEX JOIN setpath delpaths transpose join error`)
 }
 
-func piecesJQ() []string { return strings.Fields("explode split test tonumber fromjson") }
+func pieces() []string { return strings.Fields("explode split test tonumber fromjson") }
 
-// matchingJQ are those that look for places of a regular expression; split does so with
-// flags.
-func matchingJQ() []string { return strings.Fields("splits match capture scan sub gsub") }
+// matching are those that look for places of a regular expression; split does so with flags.
+func matching() []string { return strings.Fields("splits match capture scan sub gsub") }
 
-// outsideJQ are functions that see more than the program's input, or act.
-func outsideJQ() []string {
+// outside are functions that see more than the program's input, or act.
+func outside() []string {
 	return strings.Fields(`input inputs input_filename input_line_number debug stderr env $ENV now localtime strflocaltime
 		halt halt_error modulemeta get_search_list`)
 }
 
-// rewriteJQ rewrites a syntax tree, leaves first.
-func rewriteJQ(v reflect.Value) error {
+// rewrite rewrites a syntax tree, leaves first.
+func rewrite(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil
 		}
-		if err := rewriteJQ(v.Elem()); err != nil {
+		if err := rewrite(v.Elem()); err != nil {
 			return err
 		}
 		switch node := v.Interface().(type) {
@@ -232,7 +230,7 @@ func rewriteJQ(v reflect.Value) error {
 			return rewriteTerm(node)
 		case *gojq.Index:
 			if q := node.Start; q != nil && !node.IsSlice && !smallIndex(q) {
-				node.Start = jqPipe(q, weighed+"_index")
+				node.Start = pipe(q, weighed+"_index")
 			}
 		case *gojq.String:
 			for i, q := range node.Queries {
@@ -243,13 +241,13 @@ func rewriteJQ(v reflect.Value) error {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if err := rewriteJQ(v.Field(i)); err != nil {
+			if err := rewrite(v.Field(i)); err != nil {
 				return err
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if err := rewriteJQ(v.Index(i)); err != nil {
+			if err := rewrite(v.Index(i)); err != nil {
 				return err
 			}
 		}
@@ -263,13 +261,13 @@ func rewriteQuery(q *gojq.Query) {
 		q.Left, q.Right = weighedQuery(q.Left), weighedQuery(q.Right)
 	case gojq.OpMul, gojq.OpDiv:
 		// The right side is the outer loop, as in jq.
-		t := jqTemplate("0 as $__weighed_r | 0 as $__weighed_l | __weighed_product($__weighed_l; $__weighed_r) | $__weighed_l * $__weighed_r")
+		t := parsed("0 as $__weighed_r | 0 as $__weighed_l | __weighed_product($__weighed_l; $__weighed_r) | $__weighed_l * $__weighed_r")
 		t.Left, t.Right.Left = weighedQuery(q.Right), weighedQuery(q.Left)
 		t.Right.Right.Right.Op = q.Op
 		t.FuncDefs = q.FuncDefs
 		*q = *t
 	case gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv:
-		t := jqTemplate("0 as $__weighed_r | 0 |= (__weighed | __weighed_product(.; $__weighed_r) | . * $__weighed_r)")
+		t := parsed("0 as $__weighed_r | 0 |= (__weighed | __weighed_product(.; $__weighed_r) | . * $__weighed_r)")
 		t.Left, t.Right.Left = weighedQuery(q.Right), q.Left
 		op := map[gojq.Operator]gojq.Operator{
 			gojq.OpUpdateAdd: gojq.OpAdd, gojq.OpUpdateSub: gojq.OpSub,
@@ -293,17 +291,17 @@ func rewriteTerm(t *gojq.Term) error {
 	}
 	name, fn := t.Func.Name, gojq.Term{Type: t.Type, Func: t.Func}
 	switch {
-	case slices.Contains(outsideJQ(), name):
+	case slices.Contains(outside(), name):
 		return fmt.Errorf("%s is not available", name)
-	case slices.Contains(matchingJQ(), name), name == "split" && len(fn.Func.Args) == 2:
+	case slices.Contains(matching(), name), name == "split" && len(fn.Func.Args) == 2:
 		become(t, "__weighed_matched | .", fn)
-	case slices.Contains(piecesJQ(), name):
+	case slices.Contains(pieces(), name):
 		become(t, "__weighed_text | .", fn)
 	case (name == "getpath" || name == "fromstream") && len(fn.Func.Args) == 1:
-		fn.Func.Args[0] = jqPipe(fn.Func.Args[0], weighed+"_path")
-	case slices.Contains(weighingJQ(), name):
+		fn.Func.Args[0] = pipe(fn.Func.Args[0], weighed+"_path")
+	case slices.Contains(weighing(), name):
 		if name == "setpath" && len(fn.Func.Args) == 2 {
-			fn.Func.Args[0] = jqPipe(fn.Func.Args[0], weighed+"_path")
+			fn.Func.Args[0] = pipe(fn.Func.Args[0], weighed+"_path")
 		}
 		for i, arg := range fn.Func.Args {
 			fn.Func.Args[i] = weighedQuery(arg)
@@ -313,7 +311,7 @@ func rewriteTerm(t *gojq.Term) error {
 			become(t, "__weighed | __weighed_transpose | .", fn)
 		case name == "join" && len(fn.Func.Args) == 1:
 			// Each output of the argument is one call.
-			join := jqTemplate("0 as $__weighed_r | __weighed_join($__weighed_r) | join($__weighed_r)")
+			join := parsed("0 as $__weighed_r | __weighed_join($__weighed_r) | join($__weighed_r)")
 			join.Left = fn.Func.Args[0]
 			become(t, "__weighed | .", gojq.Term{Type: gojq.TermTypeQuery, Query: join})
 		default:
@@ -323,10 +321,9 @@ func rewriteTerm(t *gojq.Term) error {
 	return nil
 }
 
-// become replaces the term, but for its suffixes, by a template that ends in the new
-// term.
+// become replaces the term, but for its suffixes, by a template that ends in the new term.
 func become(t *gojq.Term, template string, last gojq.Term) {
-	q := jqTemplate(template)
+	q := parsed(template)
 	end := q
 	for end.Op == gojq.OpPipe {
 		end = end.Right
@@ -335,11 +332,11 @@ func become(t *gojq.Term, template string, last gojq.Term) {
 	*t = gojq.Term{Type: gojq.TermTypeQuery, Query: q, SuffixList: t.SuffixList}
 }
 
-func weighedQuery(q *gojq.Query) *gojq.Query { return jqPipe(q, weighed) }
+func weighedQuery(q *gojq.Query) *gojq.Query { return pipe(q, weighed) }
 
-// jqPipe returns q | function.
-func jqPipe(q *gojq.Query, function string) *gojq.Query {
-	t := jqTemplate("0 | " + function)
+// pipe returns q | function.
+func pipe(q *gojq.Query, function string) *gojq.Query {
+	t := parsed("0 | " + function)
 	t.Left = q
 	return t
 }
@@ -349,8 +346,8 @@ func smallIndex(q *gojq.Query) bool {
 	return q.Term != nil && (q.Term.Type == gojq.TermTypeString || q.Term.Type == gojq.TermTypeNumber && len(q.Term.Number) < 6 && !strings.ContainsAny(q.Term.Number, "eE"))
 }
 
-// jqTemplate parses what the rewriting puts into programs.
-func jqTemplate(text string) *gojq.Query {
+// parsed parses what the rewriting puts into programs.
+func parsed(text string) *gojq.Query {
 	q, err := gojq.Parse(text)
 	if err != nil {
 		panic("builtins: " + text + ": " + err.Error())

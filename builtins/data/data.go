@@ -1,7 +1,9 @@
-package builtins
+// Package data is the builtins that work on plain data: texts, numbers, times, lists and dicts, and their encodings.
+package data
 
 import (
 	"errors"
+	"slices"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -10,24 +12,28 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
+// Specs are the builtins of this package.
+func Specs() []spec.Spec {
+	return slices.Concat(plainSpecs(), jsonSpecs(), yamlSpecs(), reSpecs(), encodingSpecs(), gzipSpecs(),
+		timeSpecs(), mathSpecs(), semverSpecs(), namesSpecs())
+}
+
 // Plain values: struct, dict, copy, equal.
 
-func dataSpecs() []spec.Spec {
+func plainSpecs() []spec.Spec {
 	return []spec.Spec{
-		declare("struct", spec.Anywhere, spec.NoEffect, callStruct, spec.Rest("**fields", spec.Any)),
-		declare("dict", spec.Anywhere, spec.NoEffect, callDict, spec.Rest("*args", spec.Any),
-			spec.Rest("**fields", spec.Any)),
-		declare("copy", spec.Anywhere, spec.NoEffect, callCopy, spec.Required("x", spec.Any)),
-		declare("equal", spec.Anywhere, spec.NoEffect, callEqual, spec.Required("a", spec.Any),
-			spec.Required("b", spec.Any)),
+		spec.Pure("struct", callStruct, spec.Rest("**fields", spec.Any)),
+		spec.Pure("dict", callDict, spec.Rest("*args", spec.Any), spec.Rest("**fields", spec.Any)),
+		spec.Pure("copy", callCopy, spec.Required("x", spec.Any)),
+		spec.Pure("equal", callEqual, spec.Required("a", spec.Any), spec.Required("b", spec.Any)),
 	}
 }
 
-func callStruct(c *call) (starlark.Value, error) {
+func callStruct(c *spec.Call) (starlark.Value, error) {
 	return starlarkstruct.FromKeywords(starlarkstruct.Default, c.Kwargs), nil
 }
 
-func callDict(c *call) (starlark.Value, error) {
+func callDict(c *spec.Call) (starlark.Value, error) {
 	if len(c.Rest) == 1 {
 		if o, ok := c.Rest[0].(*object.Object); ok {
 			d := object.DeepDict(o)
@@ -58,9 +64,9 @@ func callDict(c *call) (starlark.Value, error) {
 // keyCost is about how many bytes a new dict takes per key.
 const keyCost = 140
 
-func callCopy(c *call) (starlark.Value, error) { return object.Copy(c.Arg("x")) }
+func callCopy(c *spec.Call) (starlark.Value, error) { return object.Copy(c.Arg("x")) }
 
-func callEqual(c *call) (starlark.Value, error) {
+func callEqual(c *spec.Call) (starlark.Value, error) {
 	same, err := object.Equal(c.Arg("a"), c.Arg("b"))
 	return starlark.Bool(same), err
 }

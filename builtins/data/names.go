@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"crypto/sha256"
@@ -21,8 +21,8 @@ const maxNamed = 64 << 10
 func namesSpecs() []spec.Spec {
 	s := spec.Required("s", spec.String)
 	row := func(name string, join func([]string) string) spec.Spec {
-		return declare("names."+name, spec.Anywhere, spec.NoEffect, func(c *call) (starlark.Value, error) {
-			words, err := c.words()
+		return spec.Pure("names."+name, func(c *spec.Call) (starlark.Value, error) {
+			words, err := words(c)
 			return starlark.String(join(words)), err
 		}, s)
 	}
@@ -30,13 +30,12 @@ func namesSpecs() []spec.Spec {
 		row("camel", camel),
 		row("kebab", func(w []string) string { return strings.Join(w, "-") }),
 		row("snake", func(w []string) string { return strings.Join(w, "_") }),
-		declare("names.dns_label", spec.Anywhere, spec.NoEffect, callDNSLabel, spec.Required("s", spec.String),
-			spec.Optional("max", spec.Int, "63")),
+		spec.Pure("names.dns_label", callDNSLabel, spec.Required("s", spec.String), spec.Optional("max", spec.Int, "63")),
 	}
 }
 
 // words returns the lower-case words of s=.
-func (c *call) words() ([]string, error) {
+func words(c *spec.Call) ([]string, error) {
 	text := c.Str("s")
 	if len(text) > maxNamed {
 		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
@@ -44,9 +43,8 @@ func (c *call) words() ([]string, error) {
 	return wordsOf(text), nil
 }
 
-// wordsOf splits at what is neither letter nor digit, before a capital letter that
-// follows a small one or a digit ("certManager"), and before the last of several
-// capitals when a small one follows ("HTTPServer").
+// wordsOf splits at what is neither letter nor digit, before a capital letter that follows a small one or a digit
+// ("certManager"), and before the last of several capitals when a small one follows ("HTTPServer").
 func wordsOf(text string) []string {
 	var words []string
 	var word strings.Builder
@@ -91,7 +89,7 @@ func camel(words []string) string {
 // hashed is how many hex digits stand for what was cut away.
 const hashed = 8
 
-func callDNSLabel(c *call) (starlark.Value, error) {
+func callDNSLabel(c *spec.Call) (starlark.Value, error) {
 	most := c.IntOr("max", 63)
 	if most < hashed+2 || most > 253 {
 		return nil, fmt.Errorf("max: %d is not between %d and 253", most, hashed+2)

@@ -1,4 +1,4 @@
-package builtins
+package jq
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 func TestPatchJQ(t *testing.T) {
 	obj := map[string]any{"spec": map[string]any{"replicas": int64(3), "pass": "hunter2"}}
-	got, err := PatchJQ(context.Background(), ".spec.replicas += 1 | del(.spec.pass)", obj)
+	got, err := Patch(context.Background(), ".spec.replicas += 1 | del(.spec.pass)", obj)
 	if diff := cmp.Diff(map[string]any{"spec": map[string]any{"replicas": int64(4)}}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -26,7 +26,7 @@ func TestPatchJQ(t *testing.T) {
 		"def f: f; f":            " limit: a jq program", // of steps, or of time on a slow machine
 		"error(\"no replicas\")": "no replicas",
 	} {
-		_, err := PatchJQ(context.Background(), program, obj)
+		_, err := Patch(context.Background(), program, obj)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error is %v, want %q", program, err, want)
 		}

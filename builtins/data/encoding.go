@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"crypto/hmac"
@@ -24,8 +24,8 @@ func encodingSpecs() []spec.Spec {
 	text := []spec.Param{spec.Required("data", spec.Text)}
 	plain := []spec.Param{spec.Required("data", spec.SecretText)}
 	encoded := []spec.Param{spec.Required("text", spec.String)}
-	encode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
-		return func(c *call) (starlark.Value, error) {
+	encode := func(e *base64.Encoding) spec.Func {
+		return func(c *spec.Call) (starlark.Value, error) {
 			data := c.Text("data")
 			if err := spec.CheckText(e.EncodedLen(len(data))); err != nil {
 				return nil, err
@@ -37,8 +37,8 @@ func encodingSpecs() []spec.Spec {
 			return starlark.String(encoded), nil
 		}
 	}
-	decode := func(e *base64.Encoding) func(*call) (starlark.Value, error) {
-		return func(c *call) (starlark.Value, error) {
+	decode := func(e *base64.Encoding) spec.Func {
+		return func(c *spec.Call) (starlark.Value, error) {
 			data, err := e.DecodeString(c.Str("text"))
 			if err != nil {
 				return nil, errors.New("the text is no base64") // it may be a secret
@@ -46,29 +46,27 @@ func encodingSpecs() []spec.Spec {
 			return starlark.String(data), nil
 		}
 	}
-	sum := func(hash func(string) []byte) func(*call) (starlark.Value, error) {
-		return func(c *call) (starlark.Value, error) {
-			return starlark.String(hex.EncodeToString(hash(c.Str("data")))), nil
+	sum := func(newHash func() hash.Hash) spec.Func {
+		return func(c *spec.Call) (starlark.Value, error) {
+			h := newHash()
+			h.Write([]byte(c.Str("data")))
+			return starlark.String(hex.EncodeToString(h.Sum(nil))), nil
 		}
 	}
 	return []spec.Spec{
-		declare("base64.encode", spec.Anywhere, spec.NoEffect, encode(base64.StdEncoding), plain...),
-		declare("base64.decode", spec.Anywhere, spec.NoEffect, decode(base64.StdEncoding), encoded...),
-		declare("base64.url_encode", spec.Anywhere, spec.NoEffect, encode(base64.RawURLEncoding), plain...),
-		declare("base64.url_decode", spec.Anywhere, spec.NoEffect, decode(base64.RawURLEncoding), encoded...),
-		declare("hash.sha256", spec.Anywhere, spec.NoEffect,
-			sum(func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] }), text...),
-		declare("hash.sha1", spec.Anywhere, spec.NoEffect,
-			sum(func(s string) []byte { h := sha1.Sum([]byte(s)); return h[:] }), text...),
-		declare("hash.md5", spec.Anywhere, spec.NoEffect,
-			sum(func(s string) []byte { h := md5.Sum([]byte(s)); return h[:] }), text...),
-		declare("hash.hmac", spec.Anywhere, spec.NoEffect, callHMAC, spec.Required("key", spec.SecretText),
-			spec.Required("data", spec.SecretText), spec.Keyword("algorithm", spec.String, `"sha256"`),
-			spec.Keyword("encoding", spec.String, `"hex"`)),
+		spec.Pure("base64.encode", encode(base64.StdEncoding), plain...),
+		spec.Pure("base64.decode", decode(base64.StdEncoding), encoded...),
+		spec.Pure("base64.url_encode", encode(base64.RawURLEncoding), plain...),
+		spec.Pure("base64.url_decode", decode(base64.RawURLEncoding), encoded...),
+		spec.Pure("hash.sha256", sum(sha256.New), text...),
+		spec.Pure("hash.sha1", sum(sha1.New), text...),
+		spec.Pure("hash.md5", sum(md5.New), text...),
+		spec.Pure("hash.hmac", callHMAC, spec.Required("key", spec.SecretText), spec.Required("data", spec.SecretText),
+			spec.Keyword("algorithm", spec.String, `"sha256"`), spec.Keyword("encoding", spec.String, `"hex"`)),
 	}
 }
 
-func callHMAC(c *call) (starlark.Value, error) {
+func callHMAC(c *spec.Call) (starlark.Value, error) {
 	hashes := map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New}
 	algorithm := c.StrOr("algorithm", "sha256")
 	if hashes[algorithm] == nil {

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"errors"
@@ -14,8 +14,7 @@ import (
 // Regular expressions, with Go's RE2: time grows with the text, never faster.
 
 const (
-	// maxPattern and maxMatched bound what one call may take: a builtin cannot be
-	// interrupted.
+	// maxPattern and maxMatched bound what one call may take: a builtin cannot be interrupted.
 	maxPattern = 4 << 10
 	maxMatched = 2 << 20
 	// maxPatterns is how many compiled patterns a thread keeps.
@@ -26,18 +25,17 @@ func reSpecs() []spec.Spec {
 	pattern := spec.Required("pattern", spec.String)
 	text := spec.Required("text", spec.String)
 	return []spec.Spec{
-		declare("re.match", spec.Anywhere, spec.NoEffect, callMatch(true), pattern, text),
-		declare("re.search", spec.Anywhere, spec.NoEffect, callMatch(false), pattern, text),
-		declare("re.find_all", spec.Anywhere, spec.NoEffect, callFindAll, pattern, text),
-		declare("re.sub", spec.Anywhere, spec.NoEffect, callSub, pattern, spec.Required("repl", spec.String), text,
+		spec.Pure("re.match", callMatch(true), pattern, text),
+		spec.Pure("re.search", callMatch(false), pattern, text),
+		spec.Pure("re.find_all", callFindAll, pattern, text),
+		spec.Pure("re.sub", callSub, pattern, spec.Required("repl", spec.String), text,
 			spec.Optional("count", spec.Int, "0")),
-		declare("re.split", spec.Anywhere, spec.NoEffect, callSplit, pattern, text, spec.Optional("count", spec.Int, "0")),
+		spec.Pure("re.split", callSplit, pattern, text, spec.Optional("count", spec.Int, "0")),
 	}
 }
 
-// pattern compiles pattern= and checks text=. Patterns stay compiled as long as
-// the thread lives.
-func (c *call) pattern() (*pattern, error) {
+// pattern compiles pattern= and checks text=. Patterns stay compiled as long as the thread lives.
+func compiled(c *spec.Call) (*pattern, error) {
 	const key = "starling.patterns"
 	src := c.Str("pattern")
 	if len(src) > maxPattern {
@@ -65,9 +63,9 @@ func (c *call) pattern() (*pattern, error) {
 	return re, nil
 }
 
-func callMatch(atStart bool) func(*call) (starlark.Value, error) {
-	return func(c *call) (starlark.Value, error) {
-		re, err := c.pattern()
+func callMatch(atStart bool) spec.Func {
+	return func(c *spec.Call) (starlark.Value, error) {
+		re, err := compiled(c)
 		if err != nil {
 			return nil, err
 		}
@@ -108,9 +106,8 @@ func group(text string, at []int, i int) starlark.Value {
 	return starlark.String(text[at[2*i]:at[2*i+1]])
 }
 
-// findAll finds up to most matches, all of them when most is 0, as long as their
-// positions fit into some 64 MiB.
-func (c *call) findAll(re *pattern, text string, most int) ([][]int, error) {
+// findAll finds up to most matches, all of them when most is 0, as long as their positions fit into some 64 MiB.
+func findAll(c *spec.Call, re *pattern, text string, most int) ([][]int, error) {
 	limit := (4 << 20) / (re.NumSubexp() + 2)
 	if most == 0 || most > limit {
 		most = limit + 1
@@ -125,14 +122,14 @@ func (c *call) findAll(re *pattern, text string, most int) ([][]int, error) {
 	return found, nil
 }
 
-func callFindAll(c *call) (starlark.Value, error) {
-	re, err := c.pattern()
+func callFindAll(c *spec.Call) (starlark.Value, error) {
+	re, err := compiled(c)
 	if err != nil {
 		return nil, err
 	}
 	text := c.Str("text")
 	var out []starlark.Value
-	matches, err := c.findAll(re, text, 0)
+	matches, err := findAll(c, re, text, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -153,13 +150,13 @@ func callFindAll(c *call) (starlark.Value, error) {
 	return starlark.NewList(out), nil
 }
 
-func callSub(c *call) (starlark.Value, error) {
-	re, err := c.pattern()
+func callSub(c *spec.Call) (starlark.Value, error) {
+	re, err := compiled(c)
 	if err != nil {
 		return nil, err
 	}
 	text, repl := c.Str("text"), c.Str("repl")
-	matches, err := c.findAll(re, text, c.IntOr("count", 0))
+	matches, err := findAll(c, re, text, c.IntOr("count", 0))
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +174,8 @@ func callSub(c *call) (starlark.Value, error) {
 	return starlark.String(append(out, text[last:]...)), nil
 }
 
-func callSplit(c *call) (starlark.Value, error) {
-	re, err := c.pattern()
+func callSplit(c *spec.Call) (starlark.Value, error) {
+	re, err := compiled(c)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"errors"
@@ -14,33 +14,32 @@ import (
 // Times and durations, with the values of go.starlark.net's time library.
 
 func timeSpecs() []spec.Spec {
-	const phases = spec.Anywhere
 	location := spec.Optional("location", spec.String, `"UTC"`)
 	member := func(name string) starlark.Value { return startime.Module.Members[name] }
 	unit := func(name string) spec.Spec {
-		return spec.Spec{Name: "time." + name, Phases: phases, Value: member(name)}
+		return spec.Spec{Name: "time." + name, Phases: spec.Anywhere, Value: member(name)}
 	}
 	part := func(name string) spec.Param { return spec.Keyword(name, spec.Int, "0") }
 	return []spec.Spec{
-		declare("time.now", spec.InRun|spec.InReview, spec.Reads, callNow),
-		declare("time.parse_time", phases, spec.NoEffect, callParseTime, spec.Required("x", spec.String),
+		spec.New("time.now", spec.InRun|spec.InReview, spec.Reads, callNow),
+		spec.Pure("time.parse_time", callParseTime, spec.Required("x", spec.String),
 			spec.Optional("format", spec.String, `"2006-01-02T15:04:05Z07:00"`), location),
-		declare("time.parse_duration", phases, spec.NoEffect, callParseDuration, spec.Required("d", spec.Any)),
-		declare("time.from_timestamp", phases, spec.NoEffect, callFromTimestamp, spec.Required("sec", spec.Any),
+		spec.Pure("time.parse_duration", callParseDuration, spec.Required("d", spec.Any)),
+		spec.Pure("time.from_timestamp", callFromTimestamp, spec.Required("sec", spec.Any),
 			spec.Optional("nsec", spec.Any, "0")),
-		declare("time.is_valid_timezone", phases, spec.NoEffect, callIsZone, spec.Required("loc", spec.String)),
-		declare("time.time", phases, spec.NoEffect, callTime, part("year"), part("month"), part("day"), part("hour"),
+		spec.Pure("time.is_valid_timezone", callIsZone, spec.Required("loc", spec.String)),
+		spec.Pure("time.time", callTime, part("year"), part("month"), part("day"), part("hour"),
 			part("minute"), part("second"), part("nanosecond"), spec.Keyword("location", spec.String, `"UTC"`)),
 		unit("nanosecond"), unit("microsecond"), unit("millisecond"), unit("second"), unit("minute"), unit("hour"),
 	}
 }
 
-func callNow(c *call) (starlark.Value, error) { return startime.Time(c.run.Now), nil }
+func callNow(c *spec.Call) (starlark.Value, error) { return startime.Time(c.Now), nil }
 
 // maxTime bounds the text of a time, of its form and of a duration: errors quote them.
 const maxTime = 1 << 10
 
-func callParseTime(c *call) (starlark.Value, error) {
+func callParseTime(c *spec.Call) (starlark.Value, error) {
 	for _, name := range []string{"x", "format"} {
 		if len(c.Str(name)) > maxTime {
 			return nil, fmt.Errorf("%s: longer than 1 KiB", name)
@@ -62,27 +61,28 @@ func callParseTime(c *call) (starlark.Value, error) {
 	return startime.Time(t), nil
 }
 
-func callParseDuration(c *call) (starlark.Value, error) {
+func callParseDuration(c *spec.Call) (starlark.Value, error) {
 	if text, ok := c.Arg("d").(starlark.String); ok && len(text) > maxTime {
 		return nil, errors.New("d: longer than 1 KiB")
 	}
-	return c.library(startime.Module.Members["parse_duration"], c.Arg("d"))
+	return library(c.Thread, startime.Module.Members["parse_duration"], c.Arg("d"))
 }
 
-func callFromTimestamp(c *call) (starlark.Value, error) {
-	v, err := c.library(startime.Module.Members["from_timestamp"], c.Arg("sec"), c.ArgOr("nsec", starlark.MakeInt(0)))
+func callFromTimestamp(c *spec.Call) (starlark.Value, error) {
+	from := startime.Module.Members["from_timestamp"]
+	v, err := library(c.Thread, from, c.Arg("sec"), c.ArgOr("nsec", starlark.MakeInt(0)))
 	if err != nil {
 		return nil, err
 	}
 	return startime.Time(time.Time(v.(startime.Time)).UTC()), nil
 }
 
-func callIsZone(c *call) (starlark.Value, error) {
+func callIsZone(c *spec.Call) (starlark.Value, error) {
 	_, err := zone(c.Str("loc"))
 	return starlark.Bool(err == nil), nil
 }
 
-func callTime(c *call) (starlark.Value, error) {
+func callTime(c *spec.Call) (starlark.Value, error) {
 	loc, err := zone(c.StrOr("location", "UTC"))
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package builtins
+package jq
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/itchyny/gojq"
+	libjson "go.starlark.net/lib/json"
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/object"
@@ -41,7 +42,7 @@ func TestRewrittenJQMeansTheSame(t *testing.T) {
 			t.Fatalf("%s: %v", program, err)
 		}
 		plain, errPlain := gojq.Compile(query)
-		rewritten, err := compileJQ(program)
+		rewritten, err := compile(program)
 		if (err == nil) != (errPlain == nil) {
 			t.Errorf("%s: %v, alone %v", program, err, errPlain)
 		}
@@ -71,32 +72,31 @@ func outputsOf(code *gojq.Code, input any) []any {
 func TestJQEndsWithItsRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	code, err := compileJQ("last(range(1e12))")
+	code, err := compile("last(range(1e12))")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runJQ(ctx, func(int) error { return nil }, code, starlark.None, 1); err == nil || err.Error() != context.DeadlineExceeded.Error() {
+	if _, err := run(ctx, func(int) error { return nil }, code, starlark.None, 1); err == nil || err.Error() != context.DeadlineExceeded.Error() {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A program that waits for its turn to take memory loses no time by that; one that works
-// for ten seconds ends.
+// A program that waits for its turn to take memory loses no time by that; one that works for ten seconds ends.
 func TestJQTimeIsThatOfItsOwnWork(t *testing.T) {
-	code, err := compileJQ("last(range(300))")
+	code, err := compile("last(range(300))")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for wait, want := range map[time.Duration]string{time.Hour: "", jqTick / 2: "a jq program took longer than 10s"} {
+	for wait, want := range map[time.Duration]string{time.Hour: "", tickTime / 2: "a jq program took longer than 10s"} {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
 			room := func(int) error {
-				if asked++; asked == 100 || wait < jqTick {
+				if asked++; asked == 100 || wait < tickTime {
 					time.Sleep(wait)
 				}
 				return nil
 			}
-			_, err := runJQ(t.Context(), room, code, starlark.None, 1)
+			_, err := run(t.Context(), room, code, starlark.None, 1)
 			if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
 				t.Errorf("with %s in room: %v", wait, err)
 			}
@@ -105,7 +105,7 @@ func TestJQTimeIsThatOfItsOwnWork(t *testing.T) {
 }
 
 func TestJQProgramsAreBounded(t *testing.T) {
-	p := &jqPrograms{known: map[string]*gojq.Code{}}
+	p := &cache{known: map[string]*gojq.Code{}}
 	for i := range 2 * maxPrograms {
 		if _, err := p.compile(starlark.MakeInt(i).String()); err != nil {
 			t.Fatal(err)
@@ -121,17 +121,17 @@ func FuzzJQ(f *testing.F) {
 		f.Add(program, `{"a": [1, "x"]}`)
 	}
 	f.Fuzz(func(t *testing.T, program, input string) {
-		code, err := compileJQ(program)
+		code, err := compile(program)
 		if err != nil {
 			return
 		}
-		v, err := starlark.Call(&starlark.Thread{}, Predeclared()["json"].(starlark.HasAttrs).(*namespace).members["decode"], starlark.Tuple{starlark.String(input)}, nil)
+		v, err := starlark.Call(&starlark.Thread{}, libjson.Module.Members["decode"], starlark.Tuple{starlark.String(input)}, nil)
 		if err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		out, err := runJQ(ctx, func(int) error { return nil }, code, v, 100)
+		out, err := run(ctx, func(int) error { return nil }, code, v, 100)
 		if err != nil {
 			return
 		}

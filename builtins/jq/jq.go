@@ -1,4 +1,5 @@
-package builtins
+// Package jq runs jq programs: jq(value, program), k8s.watch(filter = "…") and k8s.patch(jq = "…").
+package jq
 
 import (
 	"context"
@@ -20,42 +21,39 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// jq programs: jq(value, program), and k8s.watch(filter = "…").
-
 const (
 	// maxProgram bounds the text of a program.
 	maxProgram = 16 << 10
 	// maxPrograms is how many compiled programs are kept: those of all hooks, and
 	// room for some that are put together at run time.
 	maxPrograms = 256
-	// jqSteps and jqTime bound one call. A step is one instruction of jq's
-	// machine; some 20 million take a second.
-	jqSteps = 4_000_000
-	jqTime  = 10 * time.Second
+	// maxSteps and maxTime bound one call. A step is one instruction of jq's machine; some 20 million take a second.
+	maxSteps = 4_000_000
+	maxTime  = 10 * time.Second
 )
 
-func jqSpecs() []spec.Spec {
-	programs := &jqPrograms{known: map[string]*gojq.Code{}}
+func Specs() []spec.Spec {
+	programs := &cache{known: map[string]*gojq.Code{}}
 	return []spec.Spec{
-		declare("jq", spec.Anywhere, spec.NoEffect, programs.call, spec.Required("value", spec.Any),
+		spec.Pure("jq", programs.call, spec.Required("value", spec.Any),
 			spec.Required("program", spec.String)),
 	}
 }
 
-// jqPrograms keeps compiled programs. They may be run in parallel.
-type jqPrograms struct {
+// cache keeps compiled programs. They may be run in parallel.
+type cache struct {
 	mu    sync.Mutex
 	known map[string]*gojq.Code
 }
 
-func (p *jqPrograms) compile(text string) (*gojq.Code, error) {
+func (p *cache) compile(text string) (*gojq.Code, error) {
 	p.mu.Lock()
 	code := p.known[text]
 	p.mu.Unlock()
 	if code != nil {
 		return code, nil
 	}
-	code, err := compileJQ(text)
+	code, err := compile(text)
 	if err != nil {
 		return nil, err
 	}
@@ -68,34 +66,34 @@ func (p *jqPrograms) compile(text string) (*gojq.Code, error) {
 	return code, nil
 }
 
-func (p *jqPrograms) call(c *call) (starlark.Value, error) {
+func (p *cache) call(c *spec.Call) (starlark.Value, error) {
 	code, err := p.compile(c.Str("program"))
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	outputs, err := runJQ(c.Ctx, c.Room, code, c.Arg("value"), math.MaxInt)
+	outputs, err := run(c.Ctx, c.Room, code, c.Arg("value"), math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
 	return starlark.NewList(outputs), nil
 }
 
-// CheckJQ says why a text is no jq program that filters and jq() take.
-func CheckJQ(text string) error {
-	_, err := compileJQ(text)
+// Check says why a text is no jq program that filters and jq() take.
+func Check(text string) error {
+	_, err := compile(text)
 	return err
 }
 
-// jqFilter returns the function that a jq program is as the filter of a watch: its
-// first output, None when there is none.
-func jqFilter(text, pos string) (starlark.Callable, error) {
-	code, err := compileJQ(text)
+// Filter returns the function that a jq program is as the filter of a watch: its first output, None when there is none.
+// scope says what a thread reaches.
+func Filter(text, pos string, scope func(*starlark.Thread) spec.Scope) (starlark.Callable, error) {
+	code, err := compile(text)
 	if err != nil {
 		return nil, err
 	}
 	return starlark.NewBuiltin("filter", func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
-		s := From(t).scope()
-		outputs, err := runJQ(s.Ctx, s.Room, code, args[0], 1)
+		s := scope(t)
+		outputs, err := run(s.Ctx, s.Room, code, args[0], 1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: filter: %w", pos, err)
 		}
@@ -106,9 +104,9 @@ func jqFilter(text, pos string) (starlark.Callable, error) {
 	}), nil
 }
 
-// runJQ returns the first outputs of a program, as fresh values. room is asked with 0
+// run returns the first outputs of a program, as fresh values. room is asked with 0
 // before each step: whether the program may go on.
-func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, value starlark.Value, most int) ([]starlark.Value, error) {
+func run(parent context.Context, room func(bytes int) error, code *gojq.Code, value starlark.Value, most int) ([]starlark.Value, error) {
 	in, err := object.ToTree(value)
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
@@ -119,7 +117,7 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 	go limited.clock(stop) // until the program ends
 	results := code.RunWithContext(limited, object.Change(in, toJQ))
 	out := []starlark.Value{}
-	left := maxJQ
+	left := maxValue
 	for len(out) < most {
 		v, ok := results.Next()
 		if !ok {
@@ -129,7 +127,7 @@ func runJQ(parent context.Context, room func(bytes int) error, code *gojq.Code, 
 			if cause := limited.cause(parent); cause != nil {
 				return nil, cause
 			}
-			return nil, jqError(err)
+			return nil, errorOf(err)
 		}
 		if err := weigh(v, &left, 0); err != nil {
 			return nil, fmt.Errorf("the result is %w", err)
@@ -153,16 +151,15 @@ type jqContext struct {
 	asking atomic.Int64
 }
 
-// jqTick is how often it is looked whether a program works or waits.
-const jqTick = jqTime / 100
+// tickTime is how often it is looked whether a program works or waits.
+const tickTime = maxTime / 100
 
-// clock calls stop once the program has worked for jqTime. To wait in room, for others, is
-// no work.
+// clock calls stop once the program has worked for maxTime. To wait in room, for others, is no work.
 func (c *jqContext) clock(stop func()) {
-	tick := time.NewTicker(jqTick)
+	tick := time.NewTicker(tickTime)
 	defer tick.Stop()
 	before := int64(0)
-	for worked := time.Duration(0); worked < jqTime; {
+	for worked := time.Duration(0); worked < maxTime; {
 		select {
 		case <-c.Context.Done():
 			return
@@ -170,7 +167,7 @@ func (c *jqContext) clock(stop func()) {
 		}
 		now := c.asking.Load()
 		if now == 0 || now != before {
-			worked += jqTick
+			worked += tickTime
 		}
 		before = now
 	}
@@ -179,7 +176,7 @@ func (c *jqContext) clock(stop func()) {
 
 // Done is called once a step.
 func (c *jqContext) Done() <-chan struct{} {
-	if c.steps++; c.steps > jqSteps {
+	if c.steps++; c.steps > maxSteps {
 		return ended
 	}
 	if c.full == nil {
@@ -195,7 +192,7 @@ func (c *jqContext) Done() <-chan struct{} {
 
 // Err says why Done was closed.
 func (c *jqContext) Err() error {
-	if c.steps > jqSteps || c.full != nil {
+	if c.steps > maxSteps || c.full != nil {
 		return context.Canceled
 	}
 	return c.Context.Err()
@@ -206,12 +203,12 @@ func (c *jqContext) cause(parent context.Context) error {
 	switch {
 	case c.full != nil:
 		return c.full
-	case c.steps > jqSteps:
-		return &spec.LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", jqSteps)}
+	case c.steps > maxSteps:
+		return &spec.LimitError{Limit: "steps", Detail: fmt.Sprintf("a jq program made more than %d steps", maxSteps)}
 	case parent.Err() != nil:
 		return context.Cause(parent)
 	case c.Context.Err() != nil:
-		return &spec.LimitError{Limit: "time", Detail: fmt.Sprintf("a jq program took longer than %s", jqTime)}
+		return &spec.LimitError{Limit: "time", Detail: fmt.Sprintf("a jq program took longer than %s", maxTime)}
 	}
 	return nil
 }
@@ -219,9 +216,9 @@ func (c *jqContext) cause(parent context.Context) error {
 // ended is closed.
 var ended = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// jqError makes an error of a program one line without the values that it met:
+// errorOf makes an error of a program one line without the values that it met:
 // they may be secret. An error that the program itself raises stays as it is.
-func jqError(err error) error {
+func errorOf(err error) error {
 	if _, ok := errors.AsType[gojq.ValueError](err); ok {
 		return errors.New(message.Line(err.Error()))
 	}

@@ -1,4 +1,4 @@
-package builtins
+package jq
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// PatchJQ runs the program of k8s.patch(jq=) on an object, which it leaves alone,
+// Patch runs the program of k8s.patch(jq=) on an object, which it leaves alone,
 // and returns the new object. It is bounded as jq() is. Errors are lines
 // for people; they show nothing of the object but what the program itself raises.
-func PatchJQ(ctx context.Context, program string, obj map[string]any) (map[string]any, error) {
-	code, err := compileJQ(program)
+func Patch(ctx context.Context, program string, obj map[string]any) (map[string]any, error) {
+	code, err := compile(program)
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := runJQ(ctx, patchRoom(), code, object.New(obj), 2)
+	outputs, err := run(ctx, patchRoom(), code, object.New(obj), 2)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"errors"
@@ -18,8 +18,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// YAML, read as kubectl reads it: YAML 1.1, duplicate keys refused, keys as text,
-// whole numbers as ints.
+// YAML, read as kubectl reads it: YAML 1.1, duplicate keys refused, keys as text, whole numbers as ints.
 
 // maxYAML is the most bytes of YAML that are read or written. Its values take
 // some hundred times that in memory; the API server takes objects of 1.5 MiB.
@@ -28,35 +27,32 @@ const maxYAML = 3 << 20
 func yamlSpecs() []spec.Spec {
 	text := []spec.Param{spec.Required("text", spec.String)}
 	return []spec.Spec{
-		declare("yaml.encode", spec.Anywhere, spec.NoEffect, callYAMLEncode, spec.Required("x", spec.Any)),
-		declare("yaml.decode", spec.Anywhere, spec.NoEffect, callYAMLDecode,
-			append(text, spec.Optional("default", spec.Any, "None"))...),
-		declare("yaml.decode_all", spec.Anywhere, spec.NoEffect, callYAMLDecodeAll, text...),
+		spec.Pure("yaml.encode", callYAMLEncode, spec.Required("x", spec.Any)),
+		spec.Pure("yaml.decode", callYAMLDecode, append(text, spec.Optional("default", spec.Any, "None"))...),
+		spec.Pure("yaml.decode_all", callYAMLDecodeAll, text...),
 	}
 }
 
-func callYAMLEncode(c *call) (starlark.Value, error) {
+func callYAMLEncode(c *spec.Call) (starlark.Value, error) {
 	plain, err := object.ToPlain(c.Arg("x"))
 	if err != nil {
 		return nil, err
 	}
-	out, err := encodeYAML(plain)
+	out, err := EncodeYAML(plain)
 	return starlark.String(out), err
 }
 
-func encodeYAML(plain any) (string, error) {
+func EncodeYAML(plain any) (string, error) {
 	if yamlSize(plain, 0) > maxYAML {
 		return "", fmt.Errorf("larger than %d MiB as YAML", maxYAML>>20)
 	}
-	// Not by way of JSON, in which some characters stand as they are that YAML
-	// must escape.
+	// Not by way of JSON, in which some characters stand as they are that YAML must escape.
 	out, err := goyaml.Marshal(object.Change(object.CopyPlain(plain), inOrder))
 	return string(out), err
 }
 
-// inOrder sorts the keys of a dict by their bytes. The library's own order puts
-// numbers within keys in theirs, and depends on chance for keys such as "1C", "20"
-// and "20A".
+// inOrder sorts the keys of a dict by their bytes. The library's own order puts numbers within keys in theirs, and
+// depends on chance for keys such as "1C", "20" and "20A".
 func inOrder(v any) any {
 	dict, is := v.(map[string]any)
 	if !is {
@@ -69,8 +65,7 @@ func inOrder(v any) any {
 	return out
 }
 
-// yamlSize guesses the size of plain data as YAML. Indentation can make it far
-// larger than the data.
+// yamlSize guesses the size of plain data as YAML. Indentation can make it far larger than the data.
 func yamlSize(v any, depth int) int {
 	line := 2*depth + 2
 	n := 0
@@ -91,7 +86,7 @@ func yamlSize(v any, depth int) int {
 	return n
 }
 
-func callYAMLDecode(c *call) (starlark.Value, error) {
+func callYAMLDecode(c *spec.Call) (starlark.Value, error) {
 	text := c.Str("text")
 	if err := c.Room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
@@ -117,15 +112,15 @@ func decodeOneYAML(text string) (starlark.Value, error) {
 	return nil, fmt.Errorf("the text holds %d documents; use yaml.decode_all", len(docs))
 }
 
-func callYAMLDecodeAll(c *call) (starlark.Value, error) {
+func callYAMLDecodeAll(c *spec.Call) (starlark.Value, error) {
 	text := c.Str("text")
 	if err := c.Room(bounded.YAMLBytes([]byte(text))); err != nil {
 		return nil, err
 	}
-	return decodeYAMLDocuments(text)
+	return DecodeYAML(text)
 }
 
-func decodeYAMLDocuments(text string) (starlark.Value, error) {
+func DecodeYAML(text string) (starlark.Value, error) {
 	docs, err := yamlDocuments(text)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"bytes"
@@ -22,67 +22,47 @@ func jsonSpecs() []spec.Spec {
 	prefix := spec.Keyword("prefix", spec.String, `""`)
 	value := spec.Required("x", spec.Any)
 	return []spec.Spec{
-		declare("json.encode", spec.Anywhere, spec.NoEffect, callJSONEncode, value),
-		declare("json.encode_indent", spec.Anywhere, spec.NoEffect, callJSONEncodeIndent, value, prefix, indent),
-		declare("json.decode", spec.Anywhere, spec.NoEffect, callJSONDecode, spec.Required("x", spec.String),
+		spec.Pure("json.encode", callJSONEncode, value),
+		spec.Pure("json.encode_indent", callJSONEncodeIndent, value, prefix, indent),
+		spec.Pure("json.decode", callJSONDecode, spec.Required("x", spec.String),
 			spec.Optional("default", spec.Any, "None")),
-		declare("json.indent", spec.Anywhere, spec.NoEffect, callJSONIndent, spec.Required("x", spec.String), prefix,
-			indent),
+		spec.Pure("json.indent", callJSONIndent, spec.Required("x", spec.String), prefix, indent),
 	}
 }
 
 // library calls a function of go.starlark.net's own libraries and takes its name
 // off the error, since ours is put there.
-func (c *call) library(v starlark.Value, args ...starlark.Value) (starlark.Value, error) {
+func library(t *starlark.Thread, v starlark.Value, args ...starlark.Value) (starlark.Value, error) {
 	fn := v.(*starlark.Builtin)
-	out, err := fn.CallInternal(c.Thread, args, nil)
+	out, err := fn.CallInternal(t, args, nil)
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), fn.Name()+": "))
 	}
 	return out, nil
 }
 
-func callJSONEncode(c *call) (starlark.Value, error) {
+func callJSONEncode(c *spec.Call) (starlark.Value, error) {
 	tree, err := object.ToTree(c.Arg("x"))
 	if err != nil {
 		return nil, err
 	}
-	text, err := encodeJSON(tree)
+	text, err := spec.EncodeJSON(tree)
 	return starlark.String(text), err
 }
 
-// encodeJSON writes plain data, in which integers may be *big.Int, as JSON: floats
-// with a point or an exponent, so that they are floats when read again.
-func encodeJSON(tree any) (string, error) {
-	var out strings.Builder
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(object.Change(tree, floatAsText)); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(out.String(), "\n"), spec.CheckText(out.Len())
-}
-
-func floatAsText(v any) any {
-	if f, is := v.(float64); is {
-		return json.Number(starlark.Float(f).String())
-	}
-	return v
-}
-
-func callJSONEncodeIndent(c *call) (starlark.Value, error) {
+func callJSONEncodeIndent(c *spec.Call) (starlark.Value, error) {
 	text, err := callJSONEncode(c)
 	if err != nil {
 		return nil, err
 	}
-	return c.indented(textOf(text))
+	return indented(c, string(text.(starlark.String)))
 }
 
-func callJSONIndent(c *call) (starlark.Value, error) { return c.indented(c.Str("x")) }
+func callJSONIndent(c *spec.Call) (starlark.Value, error) { return indented(c, c.Str("x")) }
 
 // indented lays out JSON text. How large the result gets is counted first: depth
 // times lines may be far more than the text.
-func (c *call) indented(text string) (starlark.Value, error) {
+func indented(c *spec.Call, text string) (starlark.Value, error) {
 	indent, prefix := c.StrOr("indent", "\t"), c.Str("prefix")
 	if len(indent) > 16 || len(prefix) > 16 {
 		return nil, errors.New("indent and prefix must not be longer than 16 characters")
@@ -112,46 +92,64 @@ func (c *call) indented(text string) (starlark.Value, error) {
 // maxNesting is how deep JSON text may be nested.
 const maxNesting = 1000
 
-func callJSONDecode(c *call) (starlark.Value, error) {
-	text := c.Str("x")
-	if err := spec.CheckText(len(text)); err != nil {
+func callJSONDecode(c *spec.Call) (starlark.Value, error) {
+	bytes, err := jsonBytes(c.Str("x"))
+	if err == nil {
+		err = c.Room(bytes)
+	}
+	if err != nil {
 		return nil, err
 	}
-	n := jsonCounts{keys: make([]int, 1, 64)}
-	last := 0
-	for i, b := range structure(text) {
-		if err := n.take(b); err != nil {
-			return nil, err
-		}
-		if longNumber(text[last:i]) {
-			return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
-		}
-		last = i + 1
-	}
-	if longNumber(text[last:]) {
-		return nil, fmt.Errorf("a number with more than %d digits", maxDigits)
-	}
-	if err := c.Room(n.bytes); err != nil {
-		return nil, err
-	}
-	v, err := c.library(libjson.Module.Members["decode"], starlark.String(text))
+	v, err := library(c.Thread, libjson.Module.Members["decode"], c.Arg("x"))
 	if err != nil && c.Arg("default") != nil {
 		return c.Arg("default"), nil
 	}
 	return v, err
 }
 
+// DecodeFrozenJSON is json.decode, with its limits, of text from outside.
+func DecodeFrozenJSON(t *starlark.Thread, text string) (starlark.Value, error) {
+	if _, err := jsonBytes(text); err != nil {
+		return nil, err
+	}
+	v, err := library(t, libjson.Module.Members["decode"], starlark.String(text))
+	if err == nil {
+		v.Freeze()
+	}
+	return v, err
+}
+
+// jsonBytes is how many bytes of memory JSON text takes once it is read, if that is not too much.
+func jsonBytes(text string) (int, error) {
+	if err := spec.CheckText(len(text)); err != nil {
+		return 0, err
+	}
+	n := jsonCounts{keys: make([]int, 1, 64)}
+	last := 0
+	for i, b := range structure(text) {
+		if err := n.take(b); err != nil {
+			return 0, err
+		}
+		if longNumber(text[last:i]) {
+			return 0, fmt.Errorf("a number with more than %d digits", maxDigits)
+		}
+		last = i + 1
+	}
+	if longNumber(text[last:]) {
+		return 0, fmt.Errorf("a number with more than %d digits", maxDigits)
+	}
+	return n.bytes, nil
+}
+
 const (
-	// maxHolders is how many lists and dicts JSON text may hold: each takes some
-	// hundred bytes, whatever is in it.
+	// maxHolders is how many lists and dicts JSON text may hold: each takes some hundred bytes, whatever is in it.
 	maxHolders = 1_000_000
 	// maxElements is how many elements they may have together.
 	maxElements = 4_000_000
 	// listBytes and dictBytes are what a list and a dict take, the latter with dictKeys keys; keyCost is for each further
 	// key. elementCost is for a value, and for its place in a list, which is made anew as it grows.
 	listBytes, dictBytes, dictKeys, elementCost = 48, 528, 8, 72
-	// maxDigits is how many digits a number may have: reading it takes time that
-	// grows with the square.
+	// maxDigits is how many digits a number may have: reading it takes time that grows with the square.
 	maxDigits = 10_000
 )
 
@@ -194,8 +192,7 @@ func (n *jsonCounts) take(b byte) error {
 	return nil
 }
 
-// longNumber tells a number that has too many digits from any other text between two
-// structural characters.
+// longNumber tells a number that has too many digits from any other text between two structural characters.
 func longNumber(s string) bool {
 	if len(s) <= maxDigits {
 		return false

@@ -1,4 +1,4 @@
-package builtins
+package data
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 func gzipSpecs() []spec.Spec {
 	data := []spec.Param{spec.Required("data", spec.Text)}
 	return []spec.Spec{
-		declare("gzip.encode", spec.Anywhere, spec.NoEffect, callGzip, data...),
-		declare("gzip.decode", spec.Anywhere, spec.NoEffect, callGunzip, data...),
+		spec.Pure("gzip.encode", callGzip, data...),
+		spec.Pure("gzip.decode", callGunzip, data...),
 	}
 }
 
-func callGzip(c *call) (starlark.Value, error) {
+func callGzip(c *spec.Call) (starlark.Value, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	if _, err := io.WriteString(w, c.Text("data")); err != nil {
@@ -31,7 +31,7 @@ func callGzip(c *call) (starlark.Value, error) {
 	return starlark.Bytes(out.String()), spec.CheckText(out.Len())
 }
 
-func callGunzip(c *call) (starlark.Value, error) {
+func callGunzip(c *spec.Call) (starlark.Value, error) {
 	var out bytes.Buffer
 	r, err := gzip.NewReader(bytes.NewReader([]byte(c.Text("data"))))
 	if err == nil {
