@@ -1,7 +1,9 @@
 package builtins
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 
 	"go.starlark.net/starlark"
 
@@ -65,7 +67,7 @@ func (c *Context) scope() spec.Scope {
 		s.Room = c.Room
 	}
 	if c.Run != nil {
-		s.Now, s.Random = c.Run.Now, c.Run.source()
+		s.Now, s.Random = c.Run.Now, cmp.Or(c.Run.Random, rand.Reader)
 	}
 	return s
 }

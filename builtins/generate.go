@@ -1,6 +1,8 @@
 package builtins
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/starling-operator/starling/builtins/secrets"
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
@@ -50,24 +53,16 @@ func generateSpecs() []spec.Spec {
 
 // Make makes a value; random is where it comes from, nil: the system's own source.
 func (g Generated) Make(random io.Reader) (string, error) {
-	r := Run{Random: random}
+	random = cmp.Or(random, rand.Reader)
 	switch g.How {
 	case "password":
 		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-		out := make([]byte, g.N)
-		for i := range out {
-			n, err := r.below(uint64(len(letters)))
-			if err != nil {
-				return "", err
-			}
-			out[i] = letters[n]
-		}
-		return string(out), nil
+		return secrets.Letters(random, g.N, []rune(letters))
 	case "token":
-		b, err := r.random(g.N)
+		b, err := secrets.Random(random, g.N)
 		return base64.RawURLEncoding.EncodeToString(b), err
 	}
-	b, err := r.random(g.N)
+	b, err := secrets.Random(random, g.N)
 	return base64.StdEncoding.EncodeToString(b), err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/secrets"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
@@ -88,14 +89,8 @@ func (c *call) generated() (string, error) {
 	if name == "" || len(name) > 63-generatedLength {
 		return "", fmt.Errorf("must have 1 to %d characters", 63-generatedLength)
 	}
-	for range generatedLength {
-		i, err := c.run.below(uint64(len(generatedLetters)))
-		if err != nil {
-			return "", err
-		}
-		name += generatedLetters[i : i+1]
-	}
-	return name, nil
+	more, err := secrets.Letters(c.Random, generatedLength, []rune(generatedLetters))
+	return name + more, err
 }
 
 // given reads an object to apply or create.

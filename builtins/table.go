@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/jq"
+	"github.com/starling-operator/starling/builtins/secrets"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -19,7 +20,7 @@ func Table() []spec.Spec {
 	return slices.Concat(
 		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(),
 		k8sReadSpecs(), podSpecs(), askSpecs(), k8sWriteSpecs(), logSpecs(), metricsSpecs(), runSpecs(),
-		data.Specs(), envSpecs(), jq.Specs(), randomSpecs(), tlsSpecs(), jwtSpecs(), bcryptSpecs(), secretSpecs(),
+		data.Specs(), envSpecs(), jq.Specs(), secrets.Specs(), secretSpecs(),
 		stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),
 		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)

@@ -22,8 +22,8 @@ func namesSpecs() []spec.Spec {
 	s := spec.Required("s", spec.String)
 	row := func(name string, join func([]string) string) spec.Spec {
 		return spec.Pure("names."+name, func(c *spec.Call) (starlark.Value, error) {
-			words, err := words(c)
-			return starlark.String(join(words)), err
+			text, err := named(c)
+			return starlark.String(join(wordsOf(text))), err
 		}, s)
 	}
 	return []spec.Spec{
@@ -34,16 +34,15 @@ func namesSpecs() []spec.Spec {
 	}
 }
 
-// words returns the lower-case words of s=.
-func words(c *spec.Call) ([]string, error) {
-	text := c.Str("s")
-	if len(text) > maxNamed {
-		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
+// named is s=.
+func named(c *spec.Call) (string, error) {
+	if text := c.Str("s"); len(text) <= maxNamed {
+		return text, nil
 	}
-	return wordsOf(text), nil
+	return "", fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
 }
 
-// wordsOf splits at what is neither letter nor digit, before a capital letter that follows a small one or a digit
+// wordsOf returns the lower-case words of a text. It splits at what is neither letter nor digit, before a capital letter that follows a small one or a digit
 // ("certManager"), and before the last of several capitals when a small one follows ("HTTPServer").
 func wordsOf(text string) []string {
 	var words []string
@@ -94,9 +93,9 @@ func callDNSLabel(c *spec.Call) (starlark.Value, error) {
 	if most < hashed+2 || most > 253 {
 		return nil, fmt.Errorf("max: %d is not between %d and 253", most, hashed+2)
 	}
-	text := c.Str("s")
-	if len(text) > maxNamed {
-		return nil, fmt.Errorf("s: larger than %d KiB", maxNamed>>10)
+	text, err := named(c)
+	if err != nil {
+		return nil, err
 	}
 	label := strings.Trim(strings.Map(func(r rune) rune {
 		if r = unicode.ToLower(r); r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

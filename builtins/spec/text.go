@@ -10,7 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// maxText is the most bytes of text that a builtin makes or reads.
+// MaxText is the most bytes of text that a builtin makes or reads.
 const MaxText = 32 << 20
 
 func CheckText(n int) error {

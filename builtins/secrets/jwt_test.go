@@ -1,11 +1,10 @@
-package builtins
+package secrets_test
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"strings"
 	"testing"
 
 	"go.starlark.net/starlark"
@@ -54,29 +53,6 @@ func TestOddTokens(t *testing.T) {
 		got, err := call1(tlsRun(1, testNow), "jwt.verify", sign(tt.header, tt.payload), starlark.String(key))
 		if err != nil || got.String() != tt.want {
 			t.Errorf("%s %s: %v, %v, want %s", tt.header, tt.payload, got, err, tt.want)
-		}
-	}
-}
-
-// A token that nobody has signed costs little more than its bytes, however many values it has.
-func TestUnsignedTokensAreNotRead(t *testing.T) {
-	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
-	many := `{"a":[` + strings.Repeat(`{"":0},`, 5000) + `0]}`
-	signed := `{"alg":"HS256"}`
-	for name, token := range map[string]string{
-		"claims": part(signed) + "." + part(many) + "." + part("no signature"),
-		"header": part(many[:len(many)-1]+`,"alg":"none"}`) + "." + part("{}") + ".",
-	} {
-		key, err := readTokenKey("0123456789abcdef0123456789abcdef")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := testing.AllocsPerRun(10, func() {
-			if verifiedClaims(token, key) != nil {
-				t.Error("it is taken")
-			}
-		}); n > 100 {
-			t.Errorf("%s: %.0f allocations", name, n)
 		}
 	}
 }

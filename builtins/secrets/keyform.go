@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto/x509"

@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto"
@@ -17,9 +17,8 @@ import (
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
-// Certificates: tls. The result depends on the clock of the run, Run.Now, and on
-// random bytes, Run.Random, and on nothing else: a run that is played again makes the
-// same bytes, and so does a test, which has both from its world.
+// Certificates: tls. The result depends on the clock of the run, Run.Now, and on random bytes, Run.Random, and on
+// nothing else: a run that is played again makes the same bytes, and so does a test, which has both from its world.
 
 const (
 	// maxCertDays is how long a certificate may last: a hundred years.
@@ -36,40 +35,40 @@ func tlsSpecs() []spec.Spec {
 	const phases = spec.InRun | spec.InReview | spec.InTest
 	pems := spec.Required("pem", spec.SecretText)
 	return []spec.Spec{
-		declare("tls.ca", phases, spec.Reads, callCA, append([]spec.Param{
+		spec.New("tls.ca", phases, spec.Reads, callCA, append([]spec.Param{
 			spec.Required("name", spec.String), spec.Optional("days", spec.Int, "3650"), spec.Keyword("ca", spec.Any, "None"),
 			spec.Keyword("depth", spec.Int, "0"),
 		}, subjectParams()...)...),
-		declare("tls.cert", phases, spec.Reads, callCert, append([]spec.Param{
+		spec.New("tls.cert", phases, spec.Reads, callCert, append([]spec.Param{
 			spec.Required("ca", spec.Any), spec.Optional("dns", spec.Strings, "[]"), spec.Optional("ips", spec.Strings, "[]"),
 			spec.Optional("days", spec.Int, "365"), spec.Keyword("name", spec.String, "None"),
 			spec.Keyword("usages", spec.Strings, `["server"]`),
 		}, subjectParams()...)...),
-		declare("tls.csr", phases, spec.Reads, callRequest, append([]spec.Param{
+		spec.New("tls.csr", phases, spec.Reads, callRequest, append([]spec.Param{
 			spec.Optional("dns", spec.Strings, "[]"), spec.Optional("ips", spec.Strings, "[]"),
 			spec.Keyword("name", spec.String, "None"),
 		}, subjectParams()...)...),
-		declare("tls.sign", phases, spec.Reads, callSign, spec.Required("request", spec.SecretText),
+		spec.New("tls.sign", phases, spec.Reads, callSign, spec.Required("request", spec.SecretText),
 			spec.Required("ca", spec.Any), spec.Optional("days", spec.Int, "365"),
 			spec.Keyword("usages", spec.Strings, `["server"]`)),
-		declare("tls.info", spec.Anywhere, spec.NoEffect, callCertInfo, pems, spec.Optional("default", spec.Any, "None")),
-		declare("tls.split", spec.Anywhere, spec.NoEffect, callCertSplit, pems),
-		declare("tls.verify", phases, spec.Reads, callCertVerify, spec.Required("cert", spec.SecretText),
+		spec.Pure("tls.info", callCertInfo, pems, spec.Optional("default", spec.Any, "None")),
+		spec.Pure("tls.split", callCertSplit, pems),
+		spec.New("tls.verify", phases, spec.Reads, callCertVerify, spec.Required("cert", spec.SecretText),
 			spec.Required("ca", spec.SecretText), spec.Optional("key", spec.SecretText, "None"),
 			spec.Keyword("dns", spec.Strings, "[]"), spec.Keyword("ips", spec.Strings, "[]")),
 	}
 }
 
-func callCA(c *call) (starlark.Value, error) {
+func callCA(c *spec.Call) (starlark.Value, error) {
 	name := c.Str("name")
 	if name == "" {
 		return nil, errors.New("name: is empty")
 	}
-	subject, err := c.subject(name)
+	subject, err := subjectOf(c, name)
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(subject, 3650)
+	template, err := certTemplate(c, subject, 3650)
 	if err != nil {
 		return nil, err
 	}
@@ -80,32 +79,32 @@ func callCA(c *call) (starlark.Value, error) {
 	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, depth, depth == 0
 	template.KeyUsage |= x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	if v := c.Arg("ca"); v == nil || v == starlark.None {
-		return c.issueNew(template, nil)
+		return issueNew(c, template, nil)
 	}
-	by, err := c.signer()
+	by, err := signerOf(c)
 	if err != nil {
 		return nil, err
 	}
 	if left := by.cert.MaxPathLen; (left > 0 || by.cert.MaxPathLenZero) && depth >= left {
 		return nil, fmt.Errorf("ca: %d authorities may stand below it, and this one and those below it are %d; make it with a larger depth=", left, depth+1)
 	}
-	return c.issueNew(template, by)
+	return issueNew(c, template, by)
 }
 
-func callCert(c *call) (starlark.Value, error) {
-	by, err := c.signer()
+func callCert(c *spec.Call) (starlark.Value, error) {
+	by, err := signerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	name, dns, ips, err := c.certIdentity()
+	name, dns, ips, err := certIdentity(c)
 	if err != nil {
 		return nil, err
 	}
-	subject, err := c.subject(name)
+	subject, err := subjectOf(c, name)
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(subject, 365)
+	template, err := certTemplate(c, subject, 365)
 	if err != nil {
 		return nil, err
 	}
@@ -113,22 +112,22 @@ func callCert(c *call) (starlark.Value, error) {
 	if strings.HasPrefix(c.Str("algorithm"), "rsa") {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment // for servers of TLS 1.2 without ECDHE
 	}
-	if template.ExtKeyUsage, err = c.certUsages(); err != nil {
+	if template.ExtKeyUsage, err = certUsages(c); err != nil {
 		return nil, err
 	}
-	return c.issueNew(template, by)
+	return issueNew(c, template, by)
 }
 
 // issueNew makes a new key, and a certificate for it that an authority signs; nil: it signs itself.
-func (c *call) issueNew(template *x509.Certificate, by *signer) (starlark.Value, error) {
-	key, text, err := c.newKey()
+func issueNew(c *spec.Call, template *x509.Certificate, by *signer) (starlark.Value, error) {
+	key, text, err := newKey(c)
 	if err != nil {
 		return nil, err
 	}
 	if by == nil {
 		by = &signer{cert: template, key: key}
 	}
-	fields, err := c.issue(template, by, key.Public())
+	fields, err := issue(c, template, by, key.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +136,9 @@ func (c *call) issueNew(template *x509.Certificate, by *signer) (starlark.Value,
 }
 
 // issue signs a certificate, which ends with its authority at the latest.
-func (c *call) issue(template *x509.Certificate, by *signer, public crypto.PublicKey) (starlark.StringDict, error) {
+func issue(c *spec.Call, template *x509.Certificate, by *signer, public crypto.PublicKey) (starlark.StringDict, error) {
 	pki.EndWith(template, by.cert)
-	cert, err := pki.Sign(template, by.cert, public, by.key, c.run.source())
+	cert, err := pki.Sign(template, by.cert, public, by.key, c.Random)
 	if err != nil {
 		return nil, err
 	}
@@ -159,12 +158,12 @@ func frozen(fields starlark.StringDict) starlark.Value {
 }
 
 // certTemplate returns what all certificates have: a subject, an end, a use.
-func (c *call) certTemplate(subject pkix.Name, days int) (*x509.Certificate, error) {
+func certTemplate(c *spec.Call, subject pkix.Name, days int) (*x509.Certificate, error) {
 	days = c.IntOr("days", days)
 	if days < 1 || days > maxCertDays {
 		return nil, fmt.Errorf("days: %d is not between 1 and %d", days, maxCertDays)
 	}
-	now := c.run.Now.UTC().Truncate(time.Second)
+	now := c.Now.UTC().Truncate(time.Second)
 	return &x509.Certificate{
 		Subject:               subject,
 		NotBefore:             now.Add(-pki.Backdate),
@@ -175,7 +174,7 @@ func (c *call) certTemplate(subject pkix.Name, days int) (*x509.Certificate, err
 }
 
 // certUsages reads usages.
-func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
+func certUsages(c *spec.Call) ([]x509.ExtKeyUsage, error) {
 	usages := c.Strings("usages")
 	if usages == nil {
 		usages = []string{"server"}
@@ -197,7 +196,7 @@ func (c *call) certUsages() ([]x509.ExtKeyUsage, error) {
 	return out, nil
 }
 
-func callCertInfo(c *call) (starlark.Value, error) {
+func callCertInfo(c *spec.Call) (starlark.Value, error) {
 	certs, err := pki.ParseCertificates(c.Text("pem"))
 	if err != nil && c.Arg("default") != nil {
 		return c.Arg("default"), nil
@@ -208,7 +207,7 @@ func callCertInfo(c *call) (starlark.Value, error) {
 	return certInfo(certs[0]), nil
 }
 
-func callCertSplit(c *call) (starlark.Value, error) {
+func callCertSplit(c *spec.Call) (starlark.Value, error) {
 	certs, err := pki.ParseCertificates(c.Text("pem"))
 	if err != nil {
 		return nil, fmt.Errorf("pem: %w", err)
@@ -220,7 +219,7 @@ func callCertSplit(c *call) (starlark.Value, error) {
 	return starlark.NewList(out), nil
 }
 
-func callCertVerify(c *call) (starlark.Value, error) {
+func callCertVerify(c *spec.Call) (starlark.Value, error) {
 	certs, err := pki.ParseCertificates(c.Text("cert"))
 	if err != nil {
 		return starlark.False, nil
@@ -235,7 +234,7 @@ func callCertVerify(c *call) (starlark.Value, error) {
 		}
 	}
 	if _, err := certs[0].Verify(x509.VerifyOptions{
-		Roots: pki.Pool(trusted...), Intermediates: pki.Pool(certs[1:]...), CurrentTime: c.run.Now,
+		Roots: pki.Pool(trusted...), Intermediates: pki.Pool(certs[1:]...), CurrentTime: c.Now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}); err != nil {
 		return starlark.False, nil

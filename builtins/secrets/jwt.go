@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto/ecdsa"
@@ -26,9 +26,8 @@ import (
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
-// Signed tokens: jwt, of RFC 7519 with signatures of RFC 7518. The key says which
-// algorithms there are, never the token: one of a public key cannot be forged with that
-// key taken for a shared secret.
+// Signed tokens: jwt, of RFC 7519 with signatures of RFC 7518. The key says which algorithms there are, never the
+// token: one of a public key cannot be forged with that key taken for a shared secret.
 
 const (
 	// maxToken is the largest token.
@@ -46,16 +45,16 @@ type tokenKey struct {
 
 func jwtSpecs() []spec.Spec {
 	return []spec.Spec{
-		declare("jwt.sign", spec.InRun|spec.InReview, spec.Reads, callSignToken, spec.Required("claims", spec.Dict),
+		spec.New("jwt.sign", spec.InRun|spec.InReview, spec.Reads, callSignToken, spec.Required("claims", spec.Dict),
 			spec.Required("key", spec.SecretText), spec.Keyword("ttl", spec.Duration, `"1h"`),
 			spec.Keyword("algorithm", spec.String, "None"), spec.Keyword("headers", spec.Dict, "{}")),
-		declare("jwt.verify", spec.InRun|spec.InReview, spec.Reads, callVerifyToken, spec.Required("token", spec.SecretText),
+		spec.New("jwt.verify", spec.InRun|spec.InReview, spec.Reads, callVerifyToken, spec.Required("token", spec.SecretText),
 			spec.Required("key", spec.SecretText), spec.Keyword("audience", spec.String, "None"),
 			spec.Keyword("issuer", spec.String, "None"), spec.Keyword("leeway", spec.Duration, `"1m"`)),
 	}
 }
 
-func callSignToken(c *call) (starlark.Value, error) {
+func callSignToken(c *spec.Call) (starlark.Value, error) {
 	key, err := readTokenKey(c.Text("key"))
 	if err != nil {
 		return nil, fmt.Errorf("key: %w", err)
@@ -67,18 +66,18 @@ func callSignToken(c *call) (starlark.Value, error) {
 	if !slices.Contains(key.algorithms, algorithm) {
 		return nil, fmt.Errorf("algorithm: %q does not go with this key; use %s", spec.Clip(algorithm), strings.Join(key.algorithms, ", "))
 	}
-	claims, err := c.sentDict("claims")
+	claims, err := sentDict(c, "claims")
 	if err != nil {
 		return nil, err
 	}
-	now := c.run.Now.Unix()
+	now := c.Now.Unix()
 	if claims["iat"] == nil {
 		claims["iat"] = now
 	}
 	if claims["exp"] == nil {
 		claims["exp"] = now + int64(c.DurationOr("ttl", time.Hour)/time.Second)
 	}
-	headers, err := c.sentDict("headers")
+	headers, err := sentDict(c, "headers")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func callSignToken(c *call) (starlark.Value, error) {
 }
 
 // sentDict returns a dict as it goes out of the program, with the texts of secrets; never nil.
-func (c *call) sentDict(name string) (map[string]any, error) {
+func sentDict(c *spec.Call, name string) (map[string]any, error) {
 	v := c.Arg(name)
 	if v == nil {
 		return map[string]any{}, nil
@@ -125,13 +124,13 @@ func (c *call) sentDict(name string) (map[string]any, error) {
 	return m, nil
 }
 
-func callVerifyToken(c *call) (starlark.Value, error) {
+func callVerifyToken(c *spec.Call) (starlark.Value, error) {
 	key, err := readTokenKey(c.Text("key"))
 	if err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
 	claims := verifiedClaims(c.Text("token"), key)
-	if claims == nil || !c.goodClaims(claims) {
+	if claims == nil || !goodClaims(c, claims) {
 		return starlark.None, nil
 	}
 	return object.Copy(object.FromPlain(claims)) // the caller may change it
@@ -169,8 +168,8 @@ func verifiedClaims(token string, key tokenKey) (claims map[string]any) {
 }
 
 // goodClaims reports whether the claims are good now, and for whom the call says.
-func (c *call) goodClaims(claims map[string]any) bool {
-	now, leeway := float64(c.run.Now.Unix()), c.DurationOr("leeway", time.Minute).Seconds()
+func goodClaims(c *spec.Call, claims map[string]any) bool {
+	now, leeway := float64(c.Now.Unix()), c.DurationOr("leeway", time.Minute).Seconds()
 	end, begin := timeClaim(claims, "exp", math.Inf(1)), timeClaim(claims, "nbf", math.Inf(-1))
 	if good := now < end+leeway && now >= begin-leeway; !good { // with NaN neither is so
 		return false

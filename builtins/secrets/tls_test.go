@@ -1,4 +1,4 @@
-package builtins
+package secrets_test
 
 import (
 	"crypto/ecdsa"
@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	mathrand "math/rand/v2"
 	"net"
@@ -18,16 +19,30 @@ import (
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
+	"go.starlark.net/syntax"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/pki"
 )
 
-func tlsRun(seed byte, now time.Time) *Context {
-	run := newTestRun(new(int))
-	run.Now, run.Random = now, mathrand.NewChaCha8([32]byte{seed})
-	return &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}
+var testNow = time.Date(2026, time.March, 1, 10, 30, 0, 0, time.UTC)
+
+func tlsRun(seed byte, now time.Time) *builtins.Context {
+	return inRun(now, mathrand.NewChaCha8([32]byte{seed}))
+}
+
+func inRun(now time.Time, random io.Reader) *builtins.Context {
+	return &builtins.Context{Phase: spec.InRun, Run: &builtins.Run{Now: now, Random: random}}
+}
+
+func exec(t *testing.T, c *builtins.Context, src string) (starlark.Value, error) {
+	t.Helper()
+	thread := &starlark.Thread{}
+	builtins.Attach(thread, c)
+	globals, err := starlark.ExecFileOptions(&syntax.FileOptions{}, thread, "x.star", src, builtins.Predeclared())
+	return globals["r"], err
 }
 
 // Clock and random bytes of the run alone decide what is made, keys and signatures
@@ -59,9 +74,7 @@ r = [ca.cert, reveal(ca.key), c.cert, reveal(c.key), q.request, reveal(q.key), r
 	if issue(2, testNow) == first || issue(1, testNow.Add(time.Hour)) == first {
 		t.Error("another run made the same certificates")
 	}
-	run := newTestRun(new(int))
-	run.Random = strings.NewReader("short")
-	if _, err := exec(t, &Context{Phase: spec.InRun, Run: run, Log: &memoryLog{}}, src); err == nil || !strings.Contains(err.Error(), "no random bytes") {
+	if _, err := exec(t, inRun(testNow, strings.NewReader("short")), src); err == nil || !strings.Contains(err.Error(), "no random bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -266,11 +279,11 @@ func pemOfLargeKey(t *testing.T) (string, error) {
 }
 
 // call1 calls one builtin in a context.
-func call1(c *Context, name string, args ...starlark.Value) (starlark.Value, error) {
+func call1(c *builtins.Context, name string, args ...starlark.Value) (starlark.Value, error) {
 	thread := &starlark.Thread{}
-	Attach(thread, c)
+	builtins.Attach(thread, c)
 	space, member, _ := strings.Cut(name, ".")
-	return starlark.Call(thread, Predeclared()[space].(*namespace).members[member], args, nil)
+	return starlark.Call(thread, attrOf(builtins.Predeclared()[space], member), args, nil)
 }
 
 func attrOf(v starlark.Value, names ...string) starlark.Value {

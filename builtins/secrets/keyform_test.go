@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto/ed25519"
@@ -33,6 +33,29 @@ func TestKeysThatAreNoPEMAreRefused(t *testing.T) {
 	for _, key := range []string{"0123456789abcdef0123456789abcdef", `{"a": "shared key of a service that likes JSON"}`, base64.StdEncoding.EncodeToString(make([]byte, 48)), text} {
 		if _, err := readTokenKey(key); err != nil {
 			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// A token that nobody has signed costs little more than its bytes, however many values it has.
+func TestUnsignedTokensAreNotRead(t *testing.T) {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	many := `{"a":[` + strings.Repeat(`{"":0},`, 5000) + `0]}`
+	signed := `{"alg":"HS256"}`
+	for name, token := range map[string]string{
+		"claims": part(signed) + "." + part(many) + "." + part("no signature"),
+		"header": part(many[:len(many)-1]+`,"alg":"none"}`) + "." + part("{}") + ".",
+	} {
+		key, err := readTokenKey("0123456789abcdef0123456789abcdef")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(10, func() {
+			if verifiedClaims(token, key) != nil {
+				t.Error("it is taken")
+			}
+		}); n > 100 {
+			t.Errorf("%s: %.0f allocations", name, n)
 		}
 	}
 }

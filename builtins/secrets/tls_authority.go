@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto"
@@ -21,13 +21,13 @@ type signer struct {
 }
 
 // signer reads ca=, which must be good at the time of the run.
-func (c *call) signer() (*signer, error) {
+func signerOf(c *spec.Call) (*signer, error) {
 	out, err := authority(c.Arg("ca"))
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
 	cert := out.cert
-	if now := c.run.Now; now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
+	if now := c.Now; now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
 		return nil, fmt.Errorf("ca: it is good from %s to %s, and now is %s; make a new one",
 			cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}

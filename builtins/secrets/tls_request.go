@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto"
@@ -15,16 +15,16 @@ import (
 // Certificate requests: whoever asks keeps the key, and an authority signs.
 
 // callRequest makes a certificate request.
-func callRequest(c *call) (starlark.Value, error) {
-	name, dns, ips, err := c.certIdentity()
+func callRequest(c *spec.Call) (starlark.Value, error) {
+	name, dns, ips, err := certIdentity(c)
 	if err != nil {
 		return nil, err
 	}
-	subject, err := c.subject(name)
+	subject, err := subjectOf(c, name)
 	if err != nil {
 		return nil, err
 	}
-	key, text, err := c.newKey()
+	key, text, err := newKey(c)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func callRequest(c *call) (starlark.Value, error) {
 }
 
 // newKey makes a key of the kind that algorithm= says, and its text.
-func (c *call) newKey() (crypto.Signer, *object.Secret, error) {
+func newKey(c *spec.Call) (crypto.Signer, *object.Secret, error) {
 	algorithm := c.StrOr("algorithm", "ecdsa-p256")
 	if !pki.Known(algorithm) {
 		return nil, nil, fmt.Errorf("algorithm: %q is none; use ecdsa-p256, ecdsa-p384, ed25519, rsa-2048, rsa-3072 or rsa-4096", spec.Clip(algorithm))
 	}
-	key, err := pki.NewKey(algorithm, c.run.source())
+	key, err := pki.NewKey(algorithm, c.Random)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +50,7 @@ func (c *call) newKey() (crypto.Signer, *object.Secret, error) {
 }
 
 // callSign signs a certificate request.
-func callSign(c *call) (starlark.Value, error) {
+func callSign(c *spec.Call) (starlark.Value, error) {
 	request, err := pki.ParseRequest(c.Text("request"))
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -58,20 +58,20 @@ func callSign(c *call) (starlark.Value, error) {
 	if n := len(request.DNSNames) + len(request.IPAddresses) + len(request.EmailAddresses) + len(request.URIs); n > maxCertNames {
 		return nil, fmt.Errorf("request: it has %d names and addresses, a certificate is for %d at most", n, maxCertNames)
 	}
-	by, err := c.signer()
+	by, err := signerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	template, err := c.certTemplate(request.Subject, 365)
+	template, err := certTemplate(c, request.Subject, 365)
 	if err != nil {
 		return nil, err
 	}
 	template.DNSNames, template.IPAddresses = request.DNSNames, request.IPAddresses
 	template.EmailAddresses, template.URIs = request.EmailAddresses, request.URIs
-	if template.ExtKeyUsage, err = c.certUsages(); err != nil {
+	if template.ExtKeyUsage, err = certUsages(c); err != nil {
 		return nil, err
 	}
-	fields, err := c.issue(template, by, request.PublicKey)
+	fields, err := issue(c, template, by, request.PublicKey)
 	if err != nil {
 		return nil, err
 	}

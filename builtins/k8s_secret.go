@@ -12,14 +12,9 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Secrets: texts that no log line, error or JSON shows.
-
 func secretSpecs() []spec.Spec {
-	return []spec.Spec{
-		declare("k8s.secret", spec.InRun|spec.InReview, spec.Reads, callSecret, spec.Required("name", spec.String),
-			spec.Required("key", spec.String), spec.Optional("namespace", spec.String, "None")),
-		declare("reveal", spec.Anywhere, spec.NoEffect, callReveal, spec.Required("s", spec.Secret)),
-	}
+	return []spec.Spec{declare("k8s.secret", spec.InRun|spec.InReview, spec.Reads, callSecret,
+		spec.Required("name", spec.String), spec.Required("key", spec.String), spec.Optional("namespace", spec.String, "None"))}
 }
 
 func callSecret(c *call) (starlark.Value, error) {
@@ -58,8 +53,4 @@ func openIdentity(obj starlark.Value) error {
 		}
 	}
 	return nil
-}
-
-func callReveal(c *call) (starlark.Value, error) {
-	return starlark.String(c.Arg("s").(*object.Secret).Reveal()), nil
 }

@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"encoding/base64"
@@ -13,9 +13,8 @@ import (
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
-// Hashes of passwords: bcrypt. The library of Go takes its salt from the system, so that a
-// run that is played again would make another hash: the salt comes from the run here, and
-// the library checks.
+// Hashes of passwords: bcrypt. The library of Go takes its salt from the system, so that a run that is played again
+// would make another hash: the salt comes from the run here, and the library checks.
 
 const (
 	minBcryptCost, maxBcryptCost = 4, 12
@@ -31,14 +30,14 @@ var bcryptText = base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 func bcryptSpecs() []spec.Spec {
 	password := spec.Required("password", spec.SecretText)
 	return []spec.Spec{
-		declare("bcrypt.hash", spec.InRun|spec.InReview, spec.Reads, callBcryptHash, password,
+		spec.New("bcrypt.hash", spec.InRun|spec.InReview, spec.Reads, callBcryptHash, password,
 			spec.Optional("cost", spec.Int, "10")),
-		declare("bcrypt.verify", spec.InRun|spec.InReview, spec.Reads, callBcryptVerify, password,
+		spec.New("bcrypt.verify", spec.InRun|spec.InReview, spec.Reads, callBcryptVerify, password,
 			spec.Required("hash", spec.SecretText)),
 	}
 }
 
-func (c *call) password() ([]byte, error) {
+func passwordOf(c *spec.Call) ([]byte, error) {
 	password := c.Text("password")
 	if n := len(password); n < 1 || n > maxBcryptText {
 		return nil, fmt.Errorf("password: it has %d bytes, bcrypt takes 1 to %d", n, maxBcryptText)
@@ -46,8 +45,8 @@ func (c *call) password() ([]byte, error) {
 	return []byte(password), nil
 }
 
-func callBcryptHash(c *call) (starlark.Value, error) {
-	password, err := c.password()
+func callBcryptHash(c *spec.Call) (starlark.Value, error) {
+	password, err := passwordOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func callBcryptHash(c *call) (starlark.Value, error) {
 	if cost < minBcryptCost || cost > maxBcryptCost {
 		return nil, fmt.Errorf("cost: %d is not between %d and %d", cost, minBcryptCost, maxBcryptCost)
 	}
-	salt, err := c.run.random(16)
+	salt, err := Random(c.Random, 16)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +83,8 @@ func bcryptHash(password, salt []byte, cost int) (string, error) {
 	return fmt.Sprintf("$2a$%02d$%s%s", cost, bcryptText.EncodeToString(salt), bcryptText.EncodeToString(text[:bcryptSum])), nil
 }
 
-func callBcryptVerify(c *call) (starlark.Value, error) {
-	password, err := c.password()
+func callBcryptVerify(c *spec.Call) (starlark.Value, error) {
+	password, err := passwordOf(c)
 	if err != nil {
 		return nil, err
 	}

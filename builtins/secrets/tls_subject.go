@@ -1,4 +1,4 @@
-package builtins
+package secrets
 
 import (
 	"crypto/sha256"
@@ -30,7 +30,7 @@ func subjectParams() []spec.Param {
 }
 
 // subject reads who a certificate is for.
-func (c *call) subject(name string) (pkix.Name, error) {
+func subjectOf(c *spec.Call, name string) (pkix.Name, error) {
 	if n := len([]rune(name)); n > maxCommonName {
 		return pkix.Name{}, fmt.Errorf("name: %q has %d characters, a certificate takes %d", spec.Clip(name), n, maxCommonName)
 	}
@@ -57,7 +57,7 @@ func (c *call) subject(name string) (pkix.Name, error) {
 }
 
 // certIdentity reads dns, ips and name, one of which must be there.
-func (c *call) certIdentity() (name string, dns []string, ips []net.IP, err error) {
+func certIdentity(c *spec.Call) (name string, dns []string, ips []net.IP, err error) {
 	name, dns = c.Str("name"), c.Strings("dns")
 	if n := len(dns) + len(c.Strings("ips")); n > maxCertNames {
 		return "", nil, nil, fmt.Errorf("dns and ips have %d elements, a certificate is for %d at most", n, maxCertNames)
