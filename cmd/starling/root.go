@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/files"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/cmd/starling/simulation"
@@ -34,7 +35,7 @@ upgrades the release whenever that differs.`,
 	root.AddCommand(simulation.Commands(root.Version)...)
 	root.AddCommand(newGetCommand(), newDescribeCommand(), newExplainCommand(root.Version), newLogsCommand(), newTopCommand())
 	root.AddCommand(newTUICommand(root.Version), newLogLevelCommand(), newProfileCommand())
-	root.AddCommand(newCheckCommand(), newFmtCommand(), newDocsCommand(), newNewCommand(), newFetchCommand(), newLSPCommand())
+	root.AddCommand(files.Commands(root.Version)...)
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	exampleOfCompletion(root)

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"fmt"
@@ -20,6 +20,10 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
+type noLog struct{}
+
+func (noLog) Log(builtins.Level, string, []builtins.Field) {}
+
 // recorded are runs of the tests of a tree, the first one of each hook and of each sort of events.
 func recorded(t *testing.T, dir string) (runs []*record.Record) {
 	t.Helper()
@@ -28,12 +32,12 @@ func recorded(t *testing.T, dir string) (runs []*record.Record) {
 		t.Fatal(err)
 	}
 	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return noLog{} }})
-	key, err := record.ParseKey(testKey)
+	key, err := record.ParseKey(make([]byte, record.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	store, err := record.OpenStore(record.StoreOptions{Dir: folder, Key: key, Process: "demo", Version: shortVersion()})
+	store, err := record.OpenStore(record.StoreOptions{Dir: folder, Key: key, Process: "demo", Version: "v0.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +128,7 @@ func TestRunsOfTheExamplesBecomeTests(t *testing.T) {
 	if raced {
 		t.Skip("it computes for minutes then, and has no goroutines but those of the tests of the test runner")
 	}
-	folders, err := filepath.Glob("../../examples/*")
+	folders, err := filepath.Glob("../../../examples/*")
 	if err != nil || len(folders) == 0 {
 		t.Fatal(folders, err)
 	}
@@ -192,11 +196,11 @@ var secretive = []string{"from-go"} // a request of a hook has a token in its bo
 
 // The page shows the test that a script has starling write.
 func TestThePageOnReplaysShowsAWrittenTest(t *testing.T) {
-	script, err := txtar.ParseFile("testdata/script/new_test.txtar")
+	script, err := txtar.ParseFile("../testdata/script/new_test.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/replay.md")
+	page, err := os.ReadFile("../../../docs/replay.md")
 	if err != nil {
 		t.Fatal(err)
 	}

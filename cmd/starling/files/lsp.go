@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"io"
@@ -12,7 +12,7 @@ import (
 	"github.com/starling-operator/starling/lsp"
 )
 
-func newLSPCommand() *cobra.Command {
+func newLSPCommand(version string) *cobra.Command {
 	var links bool
 	cmd := &cobra.Command{
 		Use:   "lsp",
@@ -29,7 +29,7 @@ configuration for VS Code, Neovim, Helix and Zed.`,
 				std = filepath.Join(cache, "starling", "std")
 			}
 			server := lsp.New(lsp.Options{
-				Renderer: process.NewRenderer(), Version: shortVersion(), StdDir: std, FollowLinks: links,
+				Renderer: process.NewRenderer(), Version: version, StdDir: std, FollowLinks: links,
 			})
 			return server.Serve(cmd.Context(), pipes{cmd.InOrStdin(), cmd.OutOrStdout()})
 		},
