@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/files"
+	"github.com/starling-operator/starling/cmd/starling/inspection"
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/cmd/starling/simulation"
@@ -33,8 +34,7 @@ upgrades the release whenever that differs.`,
 	root.AddCommand(newRunCommand(), newDetachCommand(), newVersionCommand())
 	root.AddCommand(process.NewEvaluateChartsCommand(), instance.NewAdminSocketCommand())
 	root.AddCommand(simulation.Commands(root.Version)...)
-	root.AddCommand(newGetCommand(), newDescribeCommand(), newExplainCommand(root.Version), newLogsCommand(), newTopCommand())
-	root.AddCommand(newTUICommand(root.Version), newLogLevelCommand(), newProfileCommand())
+	root.AddCommand(inspection.Commands(root.Version)...)
 	root.AddCommand(files.Commands(root.Version)...)
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()

@@ -1,4 +1,4 @@
-package main
+package inspection
 
 import (
 	"encoding/json"

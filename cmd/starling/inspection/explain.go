@@ -1,4 +1,4 @@
-package main
+package inspection
 
 import (
 	"errors"
@@ -95,9 +95,6 @@ func (f *explainFlags) addFlags(cmd *cobra.Command) {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, module, path string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
 	x, err := f.ask(cmd, module)
 	if err != nil {
 		return err
@@ -160,14 +157,6 @@ func (f *explainFlags) ask(cmd *cobra.Command, module string) (values.Explanatio
 	return x, err
 }
 
-// check refuses flags that do not go together, before anybody is asked.
-func (f *explainFlags) check() error {
-	if f.target.Dev && f.world.Modules != "" {
-		return errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
-	}
-	return nil
-}
-
 // client asks the running instance, in a cluster when one is named.
 func (f *explainFlags) client(cmd *cobra.Command) (*admin.Client, error) {
 	if w := &f.world; w.Config != "" || len(w.Files) > 0 || cmd.Flags().Changed("live") {
@@ -187,6 +176,9 @@ func (f *explainFlags) without(err error, how string) error {
 
 // simulate has the tree work in a simulated cluster.
 func (f *explainFlags) simulate(cmd *cobra.Command, module string) (w *sim.World, in values.ExplainInput, err error) {
+	if f.target.Dev {
+		return w, in, errors.New("--dev asks a starling dev, and with TREE nobody is asked; leave out one of the two")
+	}
 	ctx := cmd.Context()
 	w, gen, err := f.world.Open(ctx, cmd.InOrStdin(), nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package inspection
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/starling-operator/starling/cmd/starling/columns"
 	"github.com/starling-operator/starling/cmd/starling/command"
+	"github.com/starling-operator/starling/cmd/starling/inspection/columns"
 	"github.com/starling-operator/starling/modules/status"
 )
 

@@ -1,4 +1,4 @@
-package main
+package inspection
 
 import (
 	"fmt"
@@ -40,9 +40,6 @@ of the module.`,
 }
 
 func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
 	module, _, one := strings.Cut(name, "/") // as starling get hooks names a controller
 	parents, err := f.parents(cmd, module, key)
 	if err != nil {
