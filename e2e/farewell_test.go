@@ -8,7 +8,8 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 )
 
-// A module whose folder is gone waits for one that is on its way to its first release, and the REASON names that.
+// A module whose folder is gone waits for one that is on its way to its first release, and the REASON names that. A pause
+// in the ConfigMap holds it, as long as that stands.
 func TestAModuleThatLeavesNamesWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	f := &fixture{t: t, ns: shared.Namespace(t), name: "starling", modules: t.TempDir()}
@@ -24,9 +25,14 @@ func TestAModuleThatLeavesNamesWhatItWaitsFor(t *testing.T) {
 	f.waitState("late", status.ModuleReleasing)
 	f.write(map[string]string{"shop": ""})
 	f.waitState("shop", status.ModuleUninstalling, "no longer in the module tree; waits for module late, which is releasing")
+	f.configure(map[string]string{"shopPaused": "true"})
+	f.waitState("shop", status.ModulePaused, "no longer in the module tree; paused: its release stays as it is")
 	f.write(map[string]string{"late": ""})
-	f.waitUninstalled("shop")
 	f.waitUninstalled("late")
+	f.waitState("shop", status.ModulePaused)
+	f.waitRevision(f.ns, "shop", 1)
+	f.configure(nil)
+	f.waitUninstalled("shop")
 }
 
 // A module whose folder is gone leaves by its before_delete hook, with the code that it

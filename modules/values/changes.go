@@ -13,29 +13,25 @@ const (
 	ChangeRemove = "remove"
 )
 
-// Change is one value that differs between two states of a module's values. A list is
-// one value.
+// Change is one value that differs between two states of a module's values. A list is one value.
 type Change struct {
 	// Path is Keys as people read them.
 	Path string   `json:"path"`
 	Keys []string `json:"keys"`
 	// Kind is one of the Change constants.
 	Kind string `json:"kind"`
-	// Old and New are what was and what is there, with *** for what is known as
-	// secret; nil where nothing is.
+	// Old and New are what was and what is there, with *** for what is known as secret; nil where nothing is.
 	Old any `json:"old,omitempty"`
 	New any `json:"new,omitempty"`
 	// Secret: Old or New is, or holds, a secret.
 	Secret bool `json:"secret,omitempty"`
-	// Why is who gave the new value, or took the old one away; nil when nobody did: the
-	// layer that gave it is gone.
+	// Why is who gave the new value, or took the old one away; nil when nobody did: the layer that gave it is gone.
 	Why *Source `json:"why,omitempty"`
 }
 
-// Changes returns what differs between the views of a module's values, as
-// [ModuleView] and [GlobalView] make them, by path. x explains the new ones: who is
-// behind each change, and what is secret. Secrets of the old values are known only where
-// they are those of the new ones or stand at the same path.
+// Changes returns what differs between the views of a module's values, as [ModuleView] and [GlobalView] make them, by
+// path. x explains the new ones: who is behind each change, and what is secret. Secrets of the old values are known
+// only where they are those of the new ones or stand at the same path.
 func Changes(old, new map[string]any, x Explanation) []Change {
 	entries := make(map[string]*Entry, len(x.Values))
 	for i := range x.Values {

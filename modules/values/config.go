@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,11 +21,12 @@ type KnownModule struct {
 	Key string
 	// Elsewhere: another instance has it; what a config says of it is not looked at.
 	Elsewhere bool
+	// Gone: it is not in the tree any more; of a config its pause alone counts, the other keys are those of no module.
+	Gone bool
 }
 
-// Config is what one config (the user's ConfigMap, or the tree's values.yaml)
-// says. A section or switch with a [Problem] is missing here, others are not
-// touched by it.
+// Config is what one config (the user's ConfigMap, or the tree's values.yaml) says. A section or switch with a
+// [Problem] is missing here, others are not touched by it.
 type Config struct {
 	// Global are the global values; nil when there is no such key.
 	Global map[string]any
@@ -60,12 +62,11 @@ func (c Config) Switch(module string) *bool {
 	return nil
 }
 
-// ParseConfig reads the data of the user's ConfigMap: "global" and one key per
-// module hold YAML maps, "<camelName>Enabled" and "<camelName>Paused" are "true" or "false",
-// "<camelName>Drift" is as in module(drift=…), and "<camelName>Maintenance" pauses as in
-// addon-operator. A mistake in one key is a Problem with its Key (and Module, when the key
-// belongs to one) and leaves all others in force. Doubled YAML keys are refused;
-// integers stay int64. Problems are sorted.
+// ParseConfig reads the data of the user's ConfigMap: "global" and one key per module hold YAML maps,
+// "<camelName>Enabled" and "<camelName>Paused" are "true" or "false", "<camelName>Drift" is as in module(drift=…), and
+// "<camelName>Maintenance" pauses as in addon-operator. A mistake in one key is a Problem with its Key (and Module,
+// when the key belongs to one) and leaves all others in force. Doubled YAML keys are refused; integers stay int64.
+// Problems are sorted.
 func ParseConfig(data map[string]string, known []KnownModule) (Config, []Problem) {
 	return ParseConfigWith(data, known, func(_ string, parse func() error) error { return parse() })
 }
@@ -76,12 +77,15 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 	r := newConfigReader(known)
 	r.policies = map[string]string{}
 	for _, m := range known {
-		for _, key := range PolicyKeys(m.Key) {
-			if m.Elsewhere {
+		for i, key := range PolicyKeys(m.Key) {
+			switch {
+			case m.Elsewhere:
 				r.others[key] = true
-				continue
+			case m.Gone && i > 0:
+				r.gone[key] = m.Name
+			case !m.Gone:
+				r.policies[key] = m.Name
 			}
-			r.policies[key] = m.Name
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -96,7 +100,7 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 			}
 			continue
 		}
-		if module, ok := r.policies[key]; ok {
+		if module := cmp.Or(r.policies[key], r.gone[key]); module != "" {
 			r.policy(module, key, strings.TrimSpace(text))
 			continue
 		}
@@ -116,9 +120,8 @@ func ParseConfigWith(data map[string]string, known []KnownModule, section func(k
 	return r.config, r.done("config", "")
 }
 
-// ParseTree reads the values.yaml of the tree, which is one YAML map: the keys
-// are those of [ParseConfig], but hold maps and booleans instead of text. file is
-// for the problems.
+// ParseTree reads the values.yaml of the tree, which is one YAML map: the keys are those of [ParseConfig], but hold
+// maps and booleans instead of text. file is for the problems.
 func ParseTree(values map[string]any, file string, known []KnownModule) (Config, []Problem) {
 	r := newConfigReader(known)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -157,19 +160,21 @@ type configReader struct {
 	switches map[string]string // key → module
 	policies map[string]string // key → module; nil where there are none
 	others   map[string]bool   // keys of modules that other instances have
+	gone     map[string]string // key → module that is gone: nobody is told to write it
 	config   Config
 	problems []Problem
 }
 
 func newConfigReader(known []KnownModule) *configReader {
 	r := &configReader{
-		known:    known,
+		known:    slices.DeleteFunc(slices.Clone(known), func(m KnownModule) bool { return m.Gone }),
 		sections: map[string]string{GlobalKey: GlobalKey},
 		switches: map[string]string{},
 		others:   map[string]bool{},
+		gone:     map[string]string{},
 		config:   Config{Sections: map[string]map[string]any{}, Enabled: map[string]bool{}},
 	}
-	for _, m := range known {
+	for _, m := range r.known {
 		if m.Elsewhere {
 			r.others[m.Key], r.others[EnabledKey(m.Key)] = true, true
 			continue
@@ -244,8 +249,7 @@ const (
 	Unused = "the object counts as a whole"
 )
 
-// section returns the module that key belongs to; a key that belongs to none is
-// a problem.
+// section returns the module that key belongs to; a key that belongs to none is a problem.
 func (r *configReader) section(key string) (string, bool) {
 	if module, ok := r.sections[key]; ok {
 		return module, true
@@ -254,8 +258,7 @@ func (r *configReader) section(key string) (string, bool) {
 	return "", false
 }
 
-// suggest returns the key that was probably meant: by the module's name, which
-// is a common slip, else by distance.
+// suggest returns the key that was probably meant: by the module's name, which is a common slip, else by distance.
 func (r *configReader) suggest(key string) string {
 	for _, m := range r.known {
 		switch key {

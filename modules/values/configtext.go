@@ -13,8 +13,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// ErrConfigMoved says that a value of the user's config is neither as a run has seen it nor as
-// the run wants it.
+// ErrConfigMoved says that a value of the user's config is neither as a run has seen it nor as the run wants it.
 var ErrConfigMoved = errors.New("it is another one than the hook has seen; it runs again")
 
 // Configured is a section of the user's config with a change. The section is not changed.
@@ -42,10 +41,9 @@ func Stands(section map[string]any, c *effect.ConfigChange) (bool, error) {
 	return false, nil
 }
 
-// EditConfig makes a change in the text of a section: comments and the order of keys stay, and so
-// does the text as a whole where nothing has to be done. It fails with [ErrConfigMoved], and where
-// the text is no YAML map, or the path leads through a list, an anchor or something else that is
-// no map.
+// EditConfig makes a change in the text of a section: comments and the order of keys stay, and so does the text as a
+// whole where nothing has to be done. It fails with [ErrConfigMoved], and where the text is no YAML map, or the path
+// leads through a list, an anchor or something else that is no map.
 func EditConfig(text string, c *effect.ConfigChange) (string, error) {
 	section, err := parseYAML([]byte(text))
 	if err != nil {

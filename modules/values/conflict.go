@@ -10,14 +10,11 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
-// Conflict says whether ops, the new layer of hook, and the layer of another
-// hook set the same path: an equal path, or one that contains the other. The paths that
-// set and remove name belong to the hook as a whole; of a merge only the leaves
-// do, so two hooks may merge different keys into one map. Defaults conflict with
-// defaults only.
+// Conflict says whether ops, the new layer of hook, and the layer of another hook set the same path: an equal path, or
+// one that contains the other. The paths that set and remove name belong to the hook as a whole; of a merge only the
+// leaves do, so two hooks may merge different keys into one map. Defaults conflict with defaults only.
 //
-// The error names both hooks, the path and the place of the call. Layers of hook
-// itself do not count.
+// The error names both hooks, the path and the place of the call. Layers of hook itself do not count.
 func Conflict(layers []HookLayer, hook string, ops []effect.ValueOp) error {
 	others := touched(layers, hook, ops)
 	slices.SortStableFunc(others, func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
@@ -126,8 +123,7 @@ func (c *claims) add(path []string, owner string) {
 	c.owner = cmp.Or(c.owner, owner)
 }
 
-// find returns who owns path, something that contains it, or something in it,
-// and that path.
+// find returns who owns path, something that contains it, or something in it, and that path.
 func (c *claims) find(path []string) (owner string, at []string) {
 	for i, k := range path {
 		if c.owner != "" {
@@ -140,8 +136,7 @@ func (c *claims) find(path []string) (owner string, at []string) {
 	return c.first(path)
 }
 
-// claimed says whether somebody owns path, something that contains it, or something in
-// it.
+// claimed says whether somebody owns path, something that contains it, or something in it.
 func (c *claims) claimed(path []string) bool {
 	for _, k := range path {
 		if c.owner != "" {

@@ -32,11 +32,9 @@ type Outcome struct {
 	// All modules may be concerned: it was read for the first time, is there again, it is
 	// missing or unreadable, or somebody begins or ends a pause.
 	All bool
-	// Moved are the modules whose section or switch in force is another one, "global" among
-	// them, sorted.
+	// Moved are the modules whose section or switch in force is another one, "global" among them, sorted.
 	Moved []string
-	// Lost: the ConfigMap was there the last time, or nothing was known of it, and it is
-	// missing or unreadable now.
+	// Lost: the ConfigMap was there the last time, or nothing was known of it, and it is missing or unreadable now.
 	Lost bool
 	// Problems are new.
 	Problems []values.ConfigProblem

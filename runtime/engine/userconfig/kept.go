@@ -9,9 +9,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// The config that was accepted last is kept, so that a ConfigMap that is gone at a restart
-// changes nothing: each section under a key for itself, for a key has room for one section,
-// and not for all of them.
+// The config that was accepted last is kept, so that a ConfigMap that is gone at a restart changes nothing: each
+// section under a key for itself, for a key has room for one section, and not for all of them.
 const (
 	globalKey  = "config.global"
 	enabledKey = "config.enabled"
@@ -20,8 +19,7 @@ const (
 	// objectsKey has an [origin] per module of which something is in force by its Module object.
 	objectsKey = "config.objects"
 
-	// MaxSection is how large one section may be, as JSON, in bytes: below what can be
-	// kept under one key.
+	// MaxSection is how large one section may be, as JSON, in bytes: below what can be kept under one key.
 	MaxSection = 800 << 10
 )
 
@@ -64,8 +62,7 @@ func (c *Config) Keep() map[string][]byte {
 	return out
 }
 
-// Adopt starts with what an earlier process has accepted and kept. It returns the keys that
-// cannot be read.
+// Adopt starts with what an earlier process has accepted and kept. It returns the keys that cannot be read.
 func (c *Config) Adopt(kept map[string][]byte) (broken []string) {
 	config := &c.accepted
 	read := func(key string, into any) {

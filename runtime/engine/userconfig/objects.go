@@ -12,8 +12,7 @@ import (
 type Object struct {
 	// Generation is its metadata.generation.
 	Generation int64
-	// Values is its spec.values as JSON, which stand in the place of the section of the
-	// ConfigMap; empty: it has none.
+	// Values is its spec.values as JSON, which stand in the place of the section of the ConfigMap; empty: it has none.
 	Values string
 	// Enabled is its spec.enabled, which stands in the place of the switch; nil: it has none.
 	Enabled *bool
@@ -105,8 +104,7 @@ func (c *Config) compose(sections []Section) (*view, map[string]origin) {
 	return v, origins
 }
 
-// unused says what of the ConfigMap does not count for a module, because its Module object says
-// something too.
+// unused says what of the ConfigMap does not count for a module, because its Module object says something too.
 func (c *Config) unused(s Section) (problems []values.ConfigProblem) {
 	if c.seen.State != Present {
 		return nil

@@ -1,6 +1,5 @@
-// Package userconfig knows what the user's ConfigMap and the Module objects say, and what of
-// that is in force: each section stands on its own, and one that does not pass leaves the last
-// good one in force. It does no I/O.
+// Package userconfig knows what the user's ConfigMap and the Module objects say, and what of that is in force: each
+// section stands on its own, and one that does not pass leaves the last good one in force. It does no I/O.
 package userconfig
 
 import (
@@ -134,8 +133,8 @@ type Section struct {
 	Global bool
 	// Schemas identifies the schemas that the section is checked against.
 	Schemas string
-	// Gone says that the module is not in the tree, and may come back: what is in force of
-	// its section and its switch stays, until [Config.Drop].
+	// Gone says that the module is not in the tree, and may come back: what is in force of its section and its switch
+	// stays, until [Config.Drop]. Its pause counts.
 	Gone bool
 	// Elsewhere says that another instance has the module: what the config says of it is not looked at.
 	Elsewhere bool
@@ -168,10 +167,17 @@ func (c *Config) Apply(sections []Section) (keeps bool, questions []Question) {
 // and says what it said before, unless that is nil: to read them all costs much with many modules.
 func (c *Config) read(sections []Section, before *view) (values.Config, map[string][]values.ConfigProblem, []Question) {
 	known := elsewhere(sections)
-	schemas, stays := map[string]string{}, map[string]bool{} // by key
+	owner, schemas, stays := map[string]string{}, map[string]string{}, map[string]bool{} // by key
+	for _, m := range known {
+		owner[m.Key] = "another instance"
+	}
 	for _, s := range sections {
-		if s.Gone || s.Elsewhere {
-			continue // another module may have the key of one that is gone
+		if s.Elsewhere || s.Gone && owner[s.Key] != "" {
+			continue // another module has the key of one that is gone
+		}
+		if owner[s.Key] = s.Name; s.Gone {
+			known = append(known, values.KnownModule{Name: s.Name, Key: s.Key, Gone: true})
+			continue
 		}
 		if _, shared := stays[s.Key]; !shared {
 			stays[s.Key] = c.view.says(before, s.Key)
@@ -220,7 +226,7 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		if s.Gone || bad[keys[0]] || c.view.held[keys[0]] {
 			policy.Drift = was.Drift
 		}
-		if s.Gone || bad[keys[1]] || bad[keys[2]] || c.view.held[keys[1]] {
+		if s.Gone && owner[s.Key] != s.Name || bad[keys[1]] || bad[keys[2]] || c.view.held[keys[1]] {
 			policy.Paused = policy.Paused || was.Paused
 		}
 		setPolicy(&next, s.Name, policy)
@@ -273,8 +279,7 @@ func (c *Config) stay(next *values.Config, name string) {
 	setPolicy(next, name, c.accepted.Policies[name])
 }
 
-// Drop takes away what is in force for a module that is gone for good. It says whether there was
-// something.
+// Drop takes away what is in force for a module that is gone for good. It says whether there was something.
 func (c *Config) Drop(name string) (was bool) {
 	if c.next != nil {
 		was = c.next.Drop(name)

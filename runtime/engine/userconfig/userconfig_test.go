@@ -221,7 +221,7 @@ func TestWhatIsNotReadAgainIsInForce(t *testing.T) {
 }
 
 // A module that is not in the tree keeps its section, whatever the ConfigMap says, until it
-// is gone for good. Its key belongs to nobody meanwhile.
+// is gone for good. A pause counts, unless another module has its key by now.
 func TestTheSectionOfAModuleThatIsGoneStays(t *testing.T) {
 	c := newConfig()
 	c.take(Present, "web=x: 1", "webEnabled=true")
@@ -238,6 +238,22 @@ func TestTheSectionOfAModuleThatIsGoneStays(t *testing.T) {
 		if c.Paused("web") != paused || c.Accepted().Sections["web"]["x"] != int64(1) {
 			t.Errorf("paused is %t, and in force %+v", c.Paused("web"), c.Accepted())
 		}
+	}
+	for _, text := range []string{"true", "false", "true", ""} {
+		data := map[string]string{"webPaused": text}
+		if text == "" {
+			data = nil
+		}
+		c.See(Input{State: Present, Data: data})
+		c.count(gone)
+		if c.Paused("web") != (text == "true") || c.Accepted().Sections["web"]["x"] != int64(1) || len(c.Problems()) > 0 {
+			t.Errorf("with webPaused %q, paused is %t, in force %+v, wrong %v", text, c.Paused("web"), c.Accepted(), c.Problems())
+		}
+	}
+	c.See(Input{State: Present, Data: map[string]string{"webPaused": "true"}})
+	c.count(append(gone, Section{Key: "web", Elsewhere: true}))
+	if c.Paused("web") {
+		t.Error("it is paused by the key of a module that another instance has")
 	}
 	if !c.Drop("web") || c.Drop("web") || len(c.Accepted().Sections)+len(c.Accepted().Enabled) > 0 || !a.Enabled["web"] {
 		t.Errorf("in force is %+v", c.Accepted())
