@@ -25,7 +25,7 @@ var layers = []struct {
 	within bool
 }{
 	{"commands", []string{"cmd/starling", "cmd/demo", "bench", "e2e", "e2e/balancer", "e2e/cluster", "e2e/faults", "e2e/hostile", "e2e/pages", "e2e/proxy", "test"}, true},
-	{"commands of an instance", []string{"cmd/starling/inspection"}, false},
+	{"commands of an instance", []string{"cmd/starling/operator", "cmd/starling/inspection"}, false},
 	{"commands of a tree", []string{"cmd/starling/simulation", "cmd/starling/files"}, false},
 	{"what commands ask", []string{"cmd/starling/instance"}, false},
 	{"what commands share", []string{"cmd/starling/command", "cmd/starling/process", "cmd/starling/inspection/columns"}, true},

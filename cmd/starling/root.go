@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/files"
 	"github.com/starling-operator/starling/cmd/starling/inspection"
 	"github.com/starling-operator/starling/cmd/starling/instance"
+	"github.com/starling-operator/starling/cmd/starling/operator"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/cmd/starling/simulation"
 )
@@ -27,15 +28,15 @@ upgrades the release whenever that differs.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       shortVersion(),
-		Args:          cobra.ArbitraryArgs, // groupOf refuses them, in one line
+		Args:          cobra.ArbitraryArgs, // Group refuses them, in one line
 		RunE:          command.Group,
 	}
 	root.SetFlagErrorFunc(command.ExplainFlag)
-	root.AddCommand(newRunCommand(), newDetachCommand(), newVersionCommand())
-	root.AddCommand(process.NewEvaluateChartsCommand(), instance.NewAdminSocketCommand())
-	root.AddCommand(simulation.Commands(root.Version)...)
+	root.AddCommand(operator.Commands(root.Version)...)
 	root.AddCommand(inspection.Commands(root.Version)...)
+	root.AddCommand(simulation.Commands(root.Version)...)
 	root.AddCommand(files.Commands(root.Version)...)
+	root.AddCommand(newVersionCommand(), process.NewEvaluateChartsCommand(), instance.NewAdminSocketCommand())
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	exampleOfCompletion(root)

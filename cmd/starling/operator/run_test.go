@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func TestASecondProcessLeavesTheMarksOfTheFirstOneAlone(t *testing.T) {
 	if _, err := marks.Evaluating("a filter", "code"); err != nil {
 		t.Fatal(err)
 	}
-	cmd := newRunCommand()
+	cmd := newRunCommand("v0.0.0")
 	cmd.SetArgs([]string{"--modules", t.TempDir(), "--state-dir", at.StateDir, "--log-level", "error"})
 	cmd.SetErr(io.Discard)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -63,7 +63,7 @@ func TestAProcessThatIsStoppedAsItBegins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := newRunCommand()
+	cmd := newRunCommand("v0.0.0")
 	cmd.SetArgs([]string{"--modules", modules, "--kubeconfig", kubeconfig, "--namespace", "ops", "--state-dir", filepath.Join(folder, "state"), "--listen", "127.0.0.1:0"})
 	cmd.SetErr(io.Discard)
 	if err := cmd.ExecuteContext(ctx); err != nil {

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func (f *traceFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 // open returns the tracer; nil without an endpoint.
-func (f *traceFlags) open(i *instance.Instance, metrics *live.Metrics, log zerolog.Logger) (*tracing.Tracer, error) {
+func (f *traceFlags) open(i *instance.Instance, version string, metrics *live.Metrics, log zerolog.Logger) (*tracing.Tracer, error) {
 	if f.endpoint == "" {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (f *traceFlags) open(i *instance.Instance, metrics *live.Metrics, log zerol
 		return nil, err
 	}
 	tracer, err := tracing.New(tracing.Options{
-		Endpoint: f.endpoint, Headers: headers, Instance: i.Namespace + "/" + i.Name, Version: shortVersion(), Count: metrics.Spans, Log: log,
+		Endpoint: f.endpoint, Headers: headers, Instance: i.Namespace + "/" + i.Name, Version: version, Count: metrics.Spans, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)

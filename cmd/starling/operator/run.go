@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -29,6 +29,7 @@ import (
 
 // runFlags are the flags of `starling run`.
 type runFlags struct {
+	version  string
 	instance instance.Instance
 	modules  string
 	reading  command.Reading
@@ -48,8 +49,8 @@ type runFlags struct {
 	traces   traceFlags
 }
 
-func newRunCommand() *cobra.Command {
-	f := &runFlags{}
+func newRunCommand(version string) *cobra.Command {
+	f := &runFlags{version: version}
 	cmd := &cobra.Command{
 		Use:   "run [TREE]",
 		Short: "Watch the cluster, run the hooks, let the releases follow",
@@ -97,7 +98,7 @@ writes. Stopping, or deleting, starling touches nothing that runs.`,
 // plan is a run that writes nothing.
 func (f *runFlags) plan(cmd *cobra.Command) error {
 	w := simulation.World{
-		Version: shortVersion(), Instance: f.instance, Access: f.access, Modules: f.modules, Reading: f.reading,
+		Version: f.version, Instance: f.instance, Access: f.access, Modules: f.modules, Reading: f.reading,
 		Live: true, Pause: f.pause, Env: f.env,
 	}
 	return w.ShowPlan(cmd, "text")
@@ -161,11 +162,11 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	metrics, err := live.NewMetrics(registry, shortVersion())
+	metrics, err := live.NewMetrics(registry, f.version)
 	if err != nil {
 		return err
 	}
-	traces, err := f.traces.open(&f.instance, metrics, log)
+	traces, err := f.traces.open(&f.instance, f.version, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -188,9 +189,9 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	driver, err := live.New(live.Options{
 		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
-		Version: shortVersion(), StateDir: f.instance.StateDir, Marks: marks, PauseAll: f.pause.All(), Paused: f.pause, ModuleObjects: f.objects, History: f.history,
+		Version: f.version, StateDir: f.instance.StateDir, Marks: marks, PauseAll: f.pause.All(), Paused: f.pause, ModuleObjects: f.objects, History: f.history,
 		Lease: f.lease.times, Renderer: process.NewRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
-		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: shortVersion(), Log: log}),
+		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: f.version, Log: log}),
 	})
 	if err != nil {
 		return err
@@ -204,7 +205,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	log.Info().Str("instance", f.instance.Namespace+"/"+f.instance.Name).Str("listen", srv.Addr()).
-		Int("modules", len(gen.Names)).Msg("starling " + shortVersion() + " starts")
+		Int("modules", len(gen.Names)).Msg("starling " + f.version + " starts")
 
 	group, ctx := errgroup.WithContext(ctx)
 	cache.Keep(gen.Tree)
