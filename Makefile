@@ -48,7 +48,7 @@ NOT_UNIT   = { find e2e -name '*_test.go'; grep -rl --include=*_test.go '^//go:b
 # ten times as long with the detector. Of the builtins, those of jq start one.
 RACED   = $(addprefix $(MODULE)/,runtime/live runtime/executor runtime/drift runtime/dev runtime/sim modules/release)
 HELM    = $(filter-out $(MODULE)/e2e% $(RACED),$(shell go list -f '{{range .Deps}}{{if eq . "helm.sh/helm/v3/pkg/engine"}}{{$$.ImportPath}}{{end}}{{end}}' ./...))
-SERIAL  = $(filter $(addprefix $(MODULE)/,builtins builtins/data builtins/docs builtins/secrets) $(MODULE)/test $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
+SERIAL  = $(filter $(addprefix $(MODULE)/,builtins builtins/crd builtins/data builtins/docs builtins/secrets) $(MODULE)/test $(MODULE)/runtime/engine% $(MODULE)/runtime/reconcile $(MODULE)/runtime/sim/workloads $(MODULE)/modules/values,$(UNIT))
 
 # The server's version, from its go.mod; without it Helm's kubeVersion checks see v0.0.0.
 KUBERNETES = $(shell go -C cmd/devcluster list -m -f '{{.Version}}' k8s.io/kubernetes)

@@ -60,7 +60,7 @@ func callAsk(c *call) (starlark.Value, error) {
 	if namespaced {
 		q.Ref.Namespace, _ = metadata["namespace"].(string)
 		q.Ref.Namespace = cmp.Or(q.Ref.Namespace, c.run.Namespace)
-		if err := dnsLabel(q.Ref.Namespace, 63); err != nil {
+		if err := spec.DNSLabel(q.Ref.Namespace, 63); err != nil {
 			return nil, fmt.Errorf("obj: metadata.namespace: %w", err)
 		}
 		q.Object["metadata"] = map[string]any{"namespace": q.Ref.Namespace}

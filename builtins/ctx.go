@@ -24,8 +24,7 @@ type CtxOptions struct {
 	// Snapshots holds one list a watch of the hook, by the watch's name, sorted by
 	// namespace and name. The values must be frozen; the slices are kept.
 	Snapshots map[string][]starlark.Value
-	// Lacking names, by watch, an object that its list lacks: to ask for the list is an
-	// error then.
+	// Lacking names, by watch, an object that its list lacks: to ask for the list is an error then.
 	Lacking map[string]string
 	// Asked, when not nil, is told of each snapshot that the hook looks at, once.
 	Asked func(binding string)
@@ -54,11 +53,9 @@ type Event struct {
 	Type string
 	// Binding is the name of the binding that triggered.
 	Binding string
-	// Namespace and Name are those of the object, for added, modified and
-	// deleted.
+	// Namespace and Name are those of the object, for added, modified and deleted.
 	Namespace, Name string
-	// Result is what the watch keeps of the object, for added, modified and
-	// deleted; frozen.
+	// Result is what the watch keeps of the object, for added, modified and deleted; frozen.
 	Result starlark.Value
 	// Object is the object that Result was made of, with keep="object" or "both"; else nil.
 	Object starlark.Value
@@ -69,8 +66,7 @@ type Event struct {
 	Deleting, Held, Same bool
 	// Lacks, of a watch with for_each: the object has no result yet.
 	Lacks bool
-	// Wakes, of a watch beside that of for_each, says which objects it is for; nil: all. Hooks do
-	// not see it.
+	// Wakes, of a watch beside that of for_each, says which objects it is for; nil: all. Hooks do not see it.
 	Wakes *effect.Wakes
 	// Cause says which runs have brought it about; nil: none. Hooks do not see it.
 	Cause *effect.Cause
@@ -95,7 +91,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 	for name := range o.Snapshots {
 		snapshots[name] = nil
 	}
-	ctx := &ctxValue{starlark.StringDict{
+	ctx := &ctxValue{"ctx", starlark.StringDict{
 		"events":    starlark.NewList(events),
 		"snapshots": &watches{"snapshots", snapshots, o.Snapshots, o.Lacking, o.Asked},
 		"synced":    &watches{name: "synced", values: synced},
@@ -141,16 +137,14 @@ func (e Event) value() starlark.Value {
 }
 
 // ctxValue is ctx.
-type ctxValue struct{ fields starlark.StringDict }
+type ctxValue struct {
+	spec.Opaque
+	fields starlark.StringDict
+}
 
 var _ starlark.HasAttrs = (*ctxValue)(nil)
 
-func (c *ctxValue) String() string        { return "<ctx>" }
-func (c *ctxValue) Type() string          { return "ctx" }
-func (c *ctxValue) Freeze()               {}
-func (c *ctxValue) Truth() starlark.Bool  { return true }
-func (c *ctxValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: ctx") }
-func (c *ctxValue) AttrNames() []string   { return c.fields.Keys() }
+func (c *ctxValue) AttrNames() []string { return c.fields.Keys() }
 
 // Attr leaves the error about an absent field to go.starlark.net, which suggests.
 func (c *ctxValue) Attr(name string) (starlark.Value, error) { return c.fields[name], nil }
@@ -225,8 +219,7 @@ func (w *watches) Iterate() starlark.Iterator {
 	return starlark.Tuple(names).Iterate()
 }
 
-// Items returns the watches with their values, sorted by name; None for a list that lacks an
-// object.
+// Items returns the watches with their values, sorted by name; None for a list that lacks an object.
 func (w *watches) Items() []starlark.Tuple {
 	var items []starlark.Tuple
 	for _, name := range slices.Sorted(maps.Keys(w.values)) {

@@ -6,6 +6,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/starling-operator/starling/builtins/crd"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -19,7 +20,7 @@ type File struct {
 	// Module is set by a call of module(); nil without one.
 	Module *ModuleDecl
 	// CRDs are the kinds in the order of their crd() calls.
-	CRDs []CRDDecl
+	CRDs []crd.Definition
 	// Hooks are the hooks in the order of their hook() calls.
 	Hooks []*HookDecl
 }

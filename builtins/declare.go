@@ -13,15 +13,13 @@ import (
 
 	"go.starlark.net/starlark"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// The declarations of a module: module, grant, hook, retry, and the answers of
-// enabled().
+// The declarations of a module: module, grant, hook, retry, and the answers of enabled().
 
 func declareSpecs() []spec.Spec {
 	return []spec.Spec{
@@ -54,15 +52,9 @@ func declareSpecs() []spec.Spec {
 
 // declared is a value that a declaring builtin returns and another one takes.
 type declared[T any] struct {
-	kind string
-	val  T
+	spec.Opaque
+	val T
 }
-
-func (d *declared[T]) String() string        { return "<" + d.kind + ">" }
-func (d *declared[T]) Type() string          { return d.kind }
-func (d *declared[T]) Freeze()               {}
-func (d *declared[T]) Truth() starlark.Bool  { return true }
-func (d *declared[T]) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", d.kind) }
 
 // Written is the call that has made it, where errors show that.
 func (d *declared[T]) Written() string {
@@ -120,7 +112,7 @@ func callModule(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", m.Timeout, maxReleaseTimeout)
 	}
 	for _, name := range m.After {
-		if err := dnsLabel(name, 63); err != nil {
+		if err := spec.DNSLabel(name, 63); err != nil {
 			return nil, fmt.Errorf("after: %w", err)
 		}
 	}
@@ -129,8 +121,8 @@ func callModule(c *call) (starlark.Value, error) {
 		most  int // Helm's limit for release names is 53
 		to    *string
 	}{{"namespace", 63, &m.Namespace}, {"release", 53, &m.Release}} {
-		if *name.to = c.StrOr(name.param, ""); c.Arg(name.param) != nil && dnsLabel(*name.to, name.most) != nil {
-			return nil, fmt.Errorf("%s: %w", name.param, dnsLabel(*name.to, name.most))
+		if *name.to = c.StrOr(name.param, ""); c.Arg(name.param) != nil && spec.DNSLabel(*name.to, name.most) != nil {
+			return nil, fmt.Errorf("%s: %w", name.param, spec.DNSLabel(*name.to, name.most))
 		}
 	}
 	if c.Arg("values_key") != nil {
@@ -187,17 +179,6 @@ func callModule(c *call) (starlark.Value, error) {
 		file.Module = m
 	}
 	return nil, err
-}
-
-// dnsLabel refuses what Kubernetes would not take as a name of a namespace.
-func dnsLabel(name string, most int) error {
-	if len(name) > most {
-		return fmt.Errorf("%q is longer than %d characters", spec.Clip(name), most)
-	}
-	if len(validation.IsDNS1123Label(name)) > 0 {
-		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", spec.Clip(name))
-	}
-	return nil
 }
 
 // grantVerbs are RBAC's verbs for objects, and ours.
@@ -262,7 +243,7 @@ func checkNamespaces(namespaces []string) error {
 		if ns == "*" {
 			continue
 		}
-		if err := dnsLabel(ns, 63); err != nil {
+		if err := spec.DNSLabel(ns, 63); err != nil {
 			return fmt.Errorf("namespaces: %w", err)
 		}
 	}
@@ -290,9 +271,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkKind refuses API versions and kinds that cannot be. Kinds of Kubernetes' own
-// groups begin with a capital letter, so "configmaps" is found out at once; other
-// kinds that are not served show when the cluster is asked.
+// checkKind refuses API versions and kinds that cannot be. Kinds of Kubernetes' own groups begin with a capital
+// letter, so "configmaps" is found out at once; other kinds that are not served show when the cluster is asked.
 func checkKind(apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if hint, ok := spec.IsKind(apiVersion); ok {
@@ -329,12 +309,11 @@ func callRetry(c *call) (starlark.Value, error) {
 
 func callDecision(answer Answer) func(*call) (starlark.Value, error) {
 	return func(c *call) (starlark.Value, error) {
-		return &declared[Decision]{c.Spec.Name, Decision{Answer: answer, Reason: c.Str("reason")}}, nil
+		return &declared[Decision]{spec.Opaque(c.Spec.Name), Decision{Answer: answer, Reason: c.Str("reason")}}, nil
 	}
 }
 
-// DecisionOf reads what enabled() returned: True, False, waiting("…") or
-// disabled("…").
+// DecisionOf reads what enabled() returned: True, False, waiting("…") or disabled("…").
 func DecisionOf(v starlark.Value) (Decision, error) {
 	switch v := v.(type) {
 	case starlark.Bool:

@@ -16,15 +16,12 @@ import (
 // Expectations: t.expect(x).equals(y), and assert as Starlark people type it.
 
 // expectation is t.expect(x).
-type expectation struct{ got starlark.Value }
+type expectation struct {
+	spec.Opaque
+	got starlark.Value
+}
 
 var _ starlark.HasAttrs = (*expectation)(nil)
-
-func (e *expectation) String() string        { return "<expect>" }
-func (e *expectation) Type() string          { return "expect" }
-func (e *expectation) Freeze()               {}
-func (e *expectation) Truth() starlark.Bool  { return true }
-func (e *expectation) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: expect") }
 
 // Attr returns one of [expectSpecs], bound to what was got.
 func (e *expectation) Attr(name string) (starlark.Value, error) {
@@ -95,7 +92,9 @@ func assertSpecs() []spec.Spec {
 	}
 }
 
-func callExpect(c *call, _ *Test) (starlark.Value, error) { return &expectation{c.Arg("x")}, nil }
+func callExpect(c *call, _ *Test) (starlark.Value, error) {
+	return &expectation{"expect", c.Arg("x")}, nil
+}
 
 func callExpectError(c *call, _ *Test) (starlark.Value, error) {
 	return nil, c.lenient(expectError(c, c.Str("pattern")))

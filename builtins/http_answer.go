@@ -8,11 +8,13 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/data"
+	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
 // response is what http.request returns.
 type response struct {
+	spec.Opaque
 	status  int // 0: there is no answer
 	err     string
 	headers starlark.Value
@@ -26,12 +28,12 @@ func newResponse(f Fetched) *response {
 	for k, v := range f.Headers {
 		headers[k] = strings.ToValidUTF8(v, "\uFFFD")
 	}
-	return &response{status: f.Status, headers: object.FromPlain(headers), body: string(f.Body)}
+	return &response{Opaque: "response", status: f.Status, headers: object.FromPlain(headers), body: string(f.Body)}
 }
 
 // newUnanswered stands for an answer that has not come.
 func newUnanswered(why string) *response {
-	return &response{err: why, headers: object.FromPlain(map[string]any{})}
+	return &response{Opaque: "response", err: why, headers: object.FromPlain(map[string]any{})}
 }
 
 func (r *response) String() string {
@@ -41,10 +43,6 @@ func (r *response) String() string {
 	return fmt.Sprintf("<response %d>", r.status)
 }
 
-func (r *response) Type() string          { return "response" }
-func (r *response) Freeze()               {}
-func (r *response) Truth() starlark.Bool  { return true }
-func (r *response) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: response") }
 func (r *response) AttrNames() []string {
 	return []string{"body", "bytes", "error", "headers", "json", "ok", "status"}
 }

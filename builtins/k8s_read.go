@@ -177,7 +177,7 @@ func (c *call) ref(r effect.Ref) (effect.Ref, bool, error) {
 	case r.Namespace == "":
 		r.Namespace = c.run.Namespace
 	default:
-		if err := dnsLabel(r.Namespace, 63); err != nil {
+		if err := spec.DNSLabel(r.Namespace, 63); err != nil {
 			return r, false, fmt.Errorf("namespace: %w", err)
 		}
 	}

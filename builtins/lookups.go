@@ -143,15 +143,15 @@ func timeOf(v starlark.Value) (time.Time, error) {
 }
 
 // readsValue is ctx.reads.
-type readsValue struct{ l *Lookups }
+type readsValue struct {
+	spec.Opaque
+	l *Lookups
+}
 
 var _ starlark.HasAttrs = readsValue{}
 
-func (r readsValue) String() string        { return "<ctx.reads>" }
-func (r readsValue) Type() string          { return "reads" }
-func (r readsValue) Freeze()               {}
-func (r readsValue) Truth() starlark.Bool  { return len(r.AttrNames()) > 0 }
-func (r readsValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: reads") }
+func (r readsValue) String() string       { return "<ctx.reads>" }
+func (r readsValue) Truth() starlark.Bool { return len(r.AttrNames()) > 0 }
 
 // AttrNames are the names of reads=.
 func (r readsValue) AttrNames() (names []string) {
@@ -168,7 +168,7 @@ func (r readsValue) AttrNames() (names []string) {
 func (r readsValue) Attr(name string) (starlark.Value, error) {
 	for i := range r.l.o.Bindings {
 		if b := &r.l.o.Bindings[i]; b.Watch != nil && b.Watch.Read != "" && b.Watch.Read == name {
-			return readValue{r.l, b}, nil
+			return readValue{"read", r.l, b}, nil
 		}
 	}
 	return nil, nil
@@ -176,18 +176,15 @@ func (r readsValue) Attr(name string) (starlark.Value, error) {
 
 // readValue is one of ctx.reads.
 type readValue struct {
+	spec.Opaque
 	l *Lookups
 	b *Binding
 }
 
 var _ starlark.HasAttrs = readValue{}
 
-func (r readValue) String() string        { return "<ctx.reads." + r.b.Watch.Read + ">" }
-func (r readValue) Type() string          { return "read" }
-func (r readValue) Freeze()               {}
-func (r readValue) Truth() starlark.Bool  { return true }
-func (r readValue) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: read") }
-func (r readValue) AttrNames() []string   { return []string{"all", "by", "get"} }
+func (r readValue) String() string      { return "<ctx.reads." + r.b.Watch.Read + ">" }
+func (r readValue) AttrNames() []string { return []string{"all", "by", "get"} }
 
 // Attr returns a function that looks rows up.
 func (r readValue) Attr(name string) (starlark.Value, error) {

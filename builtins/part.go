@@ -71,7 +71,7 @@ func (c *call) madePart(kind string, p Part) (starlark.Value, error) {
 	if p.Digest, err = p.digest(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.ID, err)
 	}
-	return &declared[Part]{kind, p}, nil
+	return &declared[Part]{spec.Opaque(kind), p}, nil
 }
 
 // digest stands for the object that a part asks for. Children carry it: one that is made in another way has

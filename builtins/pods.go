@@ -96,11 +96,12 @@ func callExec(c *call) (starlark.Value, error) {
 	}
 	switch {
 	case Unanswered(err):
-		return &execution{err: err.Error()}, nil
+		return &execution{Opaque: "execution", err: err.Error()}, nil
 	case err != nil:
 		return nil, err
 	}
-	return &execution{code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}, c.Room(len(got.Stdout) + len(got.Stderr))
+	out := &execution{Opaque: "execution", code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}
+	return out, c.Room(len(got.Stdout) + len(got.Stderr))
 }
 
 // samePod looks again at a Pod that has run a command: the API server takes no UID, and runs it in the
@@ -197,7 +198,7 @@ func (c *call) podLimits() (timeout time.Duration, most int, err error) {
 func (c *call) pod(verb, word string) (ref effect.Ref, container string, seen map[string]any, err error) {
 	if c.Arg("container") != nil {
 		container = c.Str("container")
-		if err := dnsLabel(container, 63); err != nil {
+		if err := spec.DNSLabel(container, 63); err != nil {
 			return ref, "", nil, fmt.Errorf("container: %w", err)
 		}
 	}

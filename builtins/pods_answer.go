@@ -8,10 +8,12 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/data"
+	"github.com/starling-operator/starling/builtins/spec"
 )
 
 // execution is what k8s.exec returns.
 type execution struct {
+	spec.Opaque
 	err            string // why the command has not ended, as far as is known; "": it has
 	code           int
 	stdout, stderr string // as they came
@@ -26,10 +28,6 @@ func (e *execution) String() string {
 	return fmt.Sprintf("<execution %d>", e.code)
 }
 
-func (e *execution) Type() string          { return "execution" }
-func (e *execution) Freeze()               {}
-func (e *execution) Truth() starlark.Bool  { return true }
-func (e *execution) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: execution") }
 func (e *execution) AttrNames() []string {
 	return []string{"bytes", "code", "error", "json", "ok", "stderr", "stdout"}
 }

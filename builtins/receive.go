@@ -29,15 +29,13 @@ type ReceiveBinding struct {
 	Signature Signature
 	// Header holds the signature; canonical, only for [SignatureHMAC].
 	Header string
-	// Timestamp is the header of the time that is signed with the body; canonical, only
-	// for [SignatureHMAC].
+	// Timestamp is the header of the time that is signed with the body; canonical, only for [SignatureHMAC].
 	Timestamp string
 	// Once is how long a request that was taken is not taken again; 0: it is.
 	Once time.Duration
 	// MaxBytes bounds the body.
 	MaxBytes int
-	// Rate is how many requests a second are let through in the mean, Burst how many
-	// at once.
+	// Rate is how many requests a second are let through in the mean, Burst how many at once.
 	Rate, Burst int
 	Pos         string
 }
@@ -52,13 +50,11 @@ type SecretRef struct {
 type Signature string
 
 const (
-	// SignatureGitHub: X-Hub-Signature-256 holds "sha256=" and the HMAC-SHA256 of the
-	// body in hex.
+	// SignatureGitHub: X-Hub-Signature-256 holds "sha256=" and the HMAC-SHA256 of the body in hex.
 	SignatureGitHub Signature = "github"
 	// SignatureGitLab: X-Gitlab-Token holds the secret.
 	SignatureGitLab Signature = "gitlab"
-	// SignatureHMAC: a header holds the HMAC-SHA256 of the body in hex, with or without
-	// "sha256=", or in base64.
+	// SignatureHMAC: a header holds the HMAC-SHA256 of the body in hex, with or without "sha256=", or in base64.
 	SignatureHMAC Signature = "hmac"
 	// SignatureStripe: Stripe-Signature holds "t=" and the time, and "v1=" and the
 	// HMAC-SHA256 of time, "." and body in hex.
@@ -205,7 +201,7 @@ func callSecretRef(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("key: %q is no key of a Secret", spec.Clip(r.Key))
 	}
 	if c.Arg("namespace") != nil {
-		if err := dnsLabel(r.Namespace, 63); err != nil {
+		if err := spec.DNSLabel(r.Namespace, 63); err != nil {
 			return nil, fmt.Errorf("namespace: %w", err)
 		}
 	}
@@ -281,18 +277,14 @@ func (r *Received) Request(binding string) *Request {
 // received is ctx.request of http.receive. Its body is decoded when the hook asks for
 // it, so that the limits of the run hold for that, too.
 type received struct {
+	spec.Opaque
 	fields starlark.StringDict
 	json   starlark.Value
 }
 
 var _ starlark.HasAttrs = (*received)(nil)
 
-func (r *received) String() string        { return "<request>" }
-func (r *received) Type() string          { return "request" }
-func (r *received) Freeze()               {}
-func (r *received) Truth() starlark.Bool  { return true }
-func (r *received) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: request") }
-func (r *received) AttrNames() []string   { return append(r.fields.Keys(), "json") }
+func (r *received) AttrNames() []string { return append(r.fields.Keys(), "json") }
 
 // Attr returns a part of the request; the body that is no JSON is None as json.
 func (r *received) Attr(name string) (starlark.Value, error) {

@@ -66,10 +66,10 @@ func (r *Request) value() starlark.Value {
 		return starlark.None
 	}
 	if r.Received != nil {
-		return &received{fields: r.Fields}
+		return &received{Opaque: "request", fields: r.Fields}
 	}
 	if r.late != nil {
-		return &reviewed{fields: r.Fields, late: r.late}
+		return &reviewed{Opaque: "request", fields: r.Fields, late: r.late}
 	}
 	return starlarkstruct.FromStringDict(starlark.String("request"), r.Fields)
 }

@@ -44,7 +44,7 @@ func (c *call) requirements() (uninstalls bool, err error) {
 	for _, text := range c.Strings("requires") {
 		r := Requirement(text)
 		for name := range r.Names() {
-			if err := dnsLabel(strings.TrimSpace(name), 63); err != nil || name != strings.TrimSpace(name) {
+			if err := spec.DNSLabel(strings.TrimSpace(name), 63); err != nil || name != strings.TrimSpace(name) {
 				return false, fmt.Errorf(`requires: %q: write "db", "nats|kafka" or "!legacy", without spaces`, spec.Clip(text))
 			}
 		}

@@ -16,15 +16,13 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Review is what the API server asks a validating or mutating hook about. All of it
-// is only read once it was handed over. The tags are its names in the record of a run, which has OldObject and Options
-// in its own form.
+// Review is what the API server asks a validating or mutating hook about. All of it is only read once it was handed
+// over. The tags are its names in the record of a run, which has OldObject and Options in its own form.
 type Review struct {
 	UID string `cbor:"uid,omitempty"`
 	// Operation is CREATE, UPDATE, DELETE or CONNECT.
 	Operation string `cbor:"operation,omitempty"`
-	// Object is the object as it will be, OldObject as it was; nil where there is
-	// none.
+	// Object is the object as it will be, OldObject as it was; nil where there is none.
 	Object    map[string]any `cbor:"object"`
 	OldObject map[string]any `cbor:"-"`
 	Namespace string         `cbor:"namespace,omitempty"`
@@ -109,9 +107,9 @@ func (r *Review) Request(binding string) *Request {
 // lateFields are those of [Review].Late.
 var lateFields = [...]string{"old_object", "options"}
 
-// reviewed is ctx.request of a review whose parts are decoded as they are looked at. It
-// serves one thread.
+// reviewed is ctx.request of a review whose parts are decoded as they are looked at. It serves one thread.
 type reviewed struct {
+	spec.Opaque
 	fields starlark.StringDict
 	late   func(name string) (map[string]any, error)
 	known  [len(lateFields)]starlark.Value
@@ -119,12 +117,7 @@ type reviewed struct {
 
 var _ starlark.HasAttrs = (*reviewed)(nil)
 
-func (r *reviewed) String() string        { return "<request>" }
-func (r *reviewed) Type() string          { return "request" }
-func (r *reviewed) Freeze()               {}
-func (r *reviewed) Truth() starlark.Bool  { return true }
-func (r *reviewed) Hash() (uint32, error) { return 0, errors.New("unhashable type: request") }
-func (r *reviewed) AttrNames() []string   { return append(r.fields.Keys(), lateFields[:]...) }
+func (r *reviewed) AttrNames() []string { return append(r.fields.Keys(), lateFields[:]...) }
 
 // Attr leaves the error about an absent field to go.starlark.net, which suggests.
 func (r *reviewed) Attr(name string) (starlark.Value, error) {

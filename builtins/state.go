@@ -95,7 +95,7 @@ func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
 	if was.fields["state"] == nil { // that of a controller
 		return ctx
 	}
-	past := &ctxValue{maps.Clone(was.fields)}
+	past := &ctxValue{"ctx", maps.Clone(was.fields)}
 	ended := func(t *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		return nil, spec.Finalf("ctx.state.%s: ctx is that of a run that has ended, so it is only read", b.Name())
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -37,4 +38,15 @@ func floatAsText(v any) any {
 		return json.Number(starlark.Float(f).String())
 	}
 	return v
+}
+
+// DNSLabel refuses what Kubernetes would not take as a name of a namespace.
+func DNSLabel(name string, most int) error {
+	if len(name) > most {
+		return fmt.Errorf("%q is longer than %d characters", Clip(name), most)
+	}
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%q is no valid name: lower case letters, digits and -", Clip(name))
+	}
+	return nil
 }

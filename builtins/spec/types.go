@@ -244,3 +244,12 @@ func Member(v starlark.Value, key string) starlark.Value {
 	}
 	return nil
 }
+
+// Opaque is the type of a value of which Starlark sees the attributes alone, if it has any.
+type Opaque string
+
+func (o Opaque) String() string        { return "<" + string(o) + ">" }
+func (o Opaque) Type() string          { return string(o) }
+func (Opaque) Freeze()                 {}
+func (Opaque) Truth() starlark.Bool    { return true }
+func (o Opaque) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", string(o)) }

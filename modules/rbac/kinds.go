@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/crd"
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
@@ -52,7 +52,7 @@ func (k *kinds) of(apiVersion, kind string) resource {
 	if r, ok := k.known[schema.GroupKind{Group: group, Kind: kind}]; ok {
 		return r
 	}
-	return resource{group: group, plural: builtins.Plural(kind), namespaced: true, subresources: []string{"status", "scale"}, guessed: true}
+	return resource{group: group, plural: crd.Plural(kind), namespaced: true, subresources: []string{"status", "scale"}, guessed: true}
 }
 
 // addCRDs adds the kinds of the CustomResourceDefinitions in a file of YAML and

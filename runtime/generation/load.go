@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/builtins/crd"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/reads"
 	"github.com/starling-operator/starling/modules/tree"
@@ -221,7 +222,7 @@ func (m *Module) filterCRDs() {
 }
 
 // declareKinds puts the kinds that module.star declares beside those of crds/.
-func (m *Module) declareKinds(kinds []builtins.CRDDecl) {
+func (m *Module) declareKinds(kinds []crd.Definition) {
 	if len(kinds) == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package builtins
+package crd
 
 import (
 	"errors"
@@ -17,8 +17,7 @@ import (
 // The short schemas of crd(…), and the OpenAPI that they stand for.
 
 const (
-	// maxSchemaFields and maxSchemaDepth bound the schema of one version: dicts of Starlark may be
-	// part of each other.
+	// maxSchemaFields and maxSchemaDepth bound the schema of one version: dicts of Starlark may be part of each other.
 	maxSchemaFields = 10_000
 	maxSchemaDepth  = 30
 )
@@ -53,9 +52,9 @@ func (m *schemaMaker) schema(path string, v starlark.Value, depth int) (s map[st
 	case *starlark.Dict:
 		s, err = m.object(path, v, depth)
 		path = "" // it is in the error
-	case *declared[crdField]:
-		m.fields += v.val.fields
-		s, required = maps.Clone(v.val.schema), v.val.required
+	case *field:
+		m.fields += v.fields
+		s, required = maps.Clone(v.schema), v.required
 	default:
 		switch {
 		case !spec.IsList(v):

@@ -1,4 +1,4 @@
-package builtins
+package crd
 
 import (
 	"errors"
@@ -17,16 +17,18 @@ import (
 
 // A field of crd(…) with more than its type.
 
-// crdField is field(…).
-type crdField struct {
+// field is field(…).
+type field struct {
+	spec.Opaque
 	schema   map[string]any
 	required bool
 	// fields is how many there are, with those below it.
 	fields int
 }
 
-func fieldSpec() spec.Spec {
-	return declare("field", spec.InLoad, spec.NoEffect, callField, spec.Required("type", spec.Any),
+// Field declares field(…).
+func Field() spec.Spec {
+	return spec.New("field", spec.InLoad, spec.NoEffect, callField, spec.Required("type", spec.Any),
 		spec.Keyword("required", spec.Bool, "False"), spec.Keyword("default", spec.Any, "None"),
 		spec.Keyword("enum", spec.List, "[]"), spec.Keyword("min", spec.Number, "None"),
 		spec.Keyword("max", spec.Number, "None"), spec.Keyword("pattern", spec.String, "None"),
@@ -35,19 +37,19 @@ func fieldSpec() spec.Spec {
 		spec.Keyword("nullable", spec.Bool, "False"), spec.Keyword("doc", spec.String, "None"))
 }
 
-func callField(c *call) (starlark.Value, error) {
+func callField(c *spec.Call) (starlark.Value, error) {
 	m := &schemaMaker{}
 	s, _, err := m.schema("type", c.Arg("type"), 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.fieldValues(s); err != nil {
+	if err := fieldValues(c, s); err != nil {
 		return nil, err
 	}
-	if err := c.fieldBounds(s); err != nil {
+	if err := fieldBounds(c, s); err != nil {
 		return nil, err
 	}
-	if err := c.fieldKeys(s); err != nil {
+	if err := fieldKeys(c, s); err != nil {
 		return nil, err
 	}
 	rules, err := celRules(c.Arg("rules"))
@@ -67,11 +69,11 @@ func callField(c *call) (starlark.Value, error) {
 	if doc := c.Str("doc"); doc != "" {
 		s["description"] = doc
 	}
-	return &declared[crdField]{"field", crdField{s, c.BoolOr("required", false), m.fields}}, nil
+	return &field{"field", s, c.BoolOr("required", false), m.fields}, nil
 }
 
 // fieldValues reads default= and enum=.
-func (c *call) fieldValues(s map[string]any) error {
+func fieldValues(c *spec.Call, s map[string]any) error {
 	var allowed []any
 	if list, given := c.Arg("enum").(starlark.Indexable); given {
 		for i := range list.Len() {
@@ -132,7 +134,7 @@ func valueOf(v starlark.Value, s map[string]any) (any, error) {
 }
 
 // fieldBounds reads min=, max=, pattern= and format=.
-func (c *call) fieldBounds(s map[string]any) error {
+func fieldBounds(c *spec.Call, s map[string]any) error {
 	names := map[any][2]string{
 		"string": {"minLength", "maxLength"}, "array": {"minItems", "maxItems"}, "object": {"minProperties", "maxProperties"},
 		"integer": {"minimum", "maximum"}, "number": {"minimum", "maximum"},
@@ -180,7 +182,7 @@ func (c *call) fieldBounds(s map[string]any) error {
 }
 
 // fieldKeys reads keys=.
-func (c *call) fieldKeys(s map[string]any) error {
+func fieldKeys(c *spec.Call, s map[string]any) error {
 	keys := c.Strings("keys")
 	if len(keys) == 0 {
 		return nil
