@@ -17,6 +17,7 @@ type call struct {
 	run *Run     // not nil where the spec's phases are those of runs only
 }
 
+// function is what a builtin of this package does.
 type function func(*call) (starlark.Value, error)
 
 // declare declares a builtin of this package.

@@ -16,10 +16,9 @@ import (
 // Grants bind calls of hooks, at the time of the call. They are how an author
 // states, and a reviewer sees, what hooks may touch; RBAC is the boundary.
 
-// guard returns what the grants ask of an object for one verb, nil when nothing, and
-// says which line would do when none covers it. word is what people call the verb.
-// made is the object where the call may make it, else nil: its labels must suit a
-// grant, too, and where a grant is for owned objects it is marked as the module's.
+// guard returns what the grants ask of an object for one verb, nil when nothing, and says which line would do when
+// none covers it. word is what people call the verb. made is the object where the call may make it, else nil: its
+// labels must suit a grant, too, and where a grant is for owned objects it is marked as the module's.
 func (c *call) guard(verb, word string, ref effect.Ref, namespaced bool, made map[string]any) (*effect.Guard, error) {
 	if c.run.Free {
 		return nil, nil
@@ -101,8 +100,7 @@ func (g *Grant) asks() string {
 	return strings.Join(parts, " and ")
 }
 
-// allowedAll reports whether the grants allow a verb on all objects of a kind in
-// one namespace.
+// allowedAll reports whether the grants allow a verb on all objects of a kind in one namespace.
 func (c *call) allowedAll(verb string, kind effect.Ref) bool {
 	if c.run.Free {
 		return true
@@ -175,8 +173,7 @@ func (g *Grant) covers(ref effect.Ref, namespaced bool, own string) bool {
 	return contains(g.Namespaces, "*") || contains(g.Namespaces, ref.Namespace)
 }
 
-// Granted says whether grants allow a verb on objects of a kind, of some namespace and
-// name at least.
+// Granted says whether grants allow a verb on objects of a kind, of some namespace and name at least.
 func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 	var verbs []string
 	for _, g := range grants {
@@ -196,9 +193,8 @@ func GrantedIn(grants []Grant, verb, apiVersion, kind, namespace string) bool {
 	return Granted(there, verb, apiVersion, kind)
 }
 
-// verbAllowed reports whether the granted verbs include the one that a call
-// needs: apply is create and patch, write is all that change objects, "*" all that are about
-// objects.
+// verbAllowed reports whether the granted verbs include the one that a call needs: apply is create and patch, write
+// is all that change objects, "*" all that are about objects.
 func verbAllowed(verb string, granted []string) bool {
 	if contains(granted, verb) || contains(granted, "*") && verbsOfKinds[verb] == "" {
 		return true

@@ -24,11 +24,9 @@ const (
 	// maxURL and maxHeaders bound what goes with a request, in bytes.
 	maxURL     = 8 << 10
 	maxHeaders = 64 << 10
-	// maxHTTPBody is the largest body of a request that is made in the run, and of its
-	// answer.
+	// maxHTTPBody is the largest body of a request that is made in the run, and of its answer.
 	maxHTTPBody = spec.MaxText
-	// maxGathered is how many requests one call of http.gather makes, and maxSideBySide how
-	// many of them at a time.
+	// maxGathered is how many requests one call of http.gather makes, and maxSideBySide how many of them at a time.
 	maxGathered   = 1000
 	maxSideBySide = 32
 	// maxMessage is the largest body of a message.
@@ -47,8 +45,7 @@ type Fetcher interface {
 // Gathered is what became of a request.
 type Gathered struct {
 	Fetched
-	// Err says why nothing was fetched. One that a server may cause is a
-	// [NoAnswerError].
+	// Err says why nothing was fetched. One that a server may cause is a [NoAnswerError].
 	Err error
 }
 
@@ -70,8 +67,7 @@ func (e *NoAnswerError) Error() string { return e.Reason }
 // Fetched is what a server answered, whatever its status. The tags are its names in the record of a run.
 type Fetched struct {
 	Status int `cbor:"status"`
-	// Headers are by their names in lower case; several values of one are joined by
-	// ", ".
+	// Headers are by their names in lower case; several values of one are joined by ", ".
 	Headers map[string]string `cbor:"headers,omitempty"`
 	Body    []byte            `cbor:"body,omitempty"`
 }

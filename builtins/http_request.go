@@ -135,8 +135,7 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 	return nil
 }
 
-// httpRequest reads url, headers, timeout and ca, and makes sure that the host is
-// listed.
+// httpRequest reads url, headers, timeout and ca, and makes sure that the host is listed.
 func (c *call) httpRequest(method string) (effect.Request, error) {
 	r := effect.Request{Method: method, Timeout: c.DurationOr("timeout", defaultHTTPTimeout)}
 	if r.Timeout == 0 || r.Timeout > maxHTTPTimeout {

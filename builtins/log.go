@@ -30,13 +30,11 @@ func (c *call) log(level Level, msg string, fields []Field) error {
 	return nil
 }
 
-// ownFields are the fields of log lines that Starling writes: with them a line says where
-// it comes from.
+// ownFields are the fields of log lines that Starling writes: with them a line says where it comes from.
 var ownFields = []string{"time", "level", "message", "module", "hook", "file", "from", "trace"}
 
-// fieldName is the field of a log line that a keyword becomes. One that would be taken
-// for a field of Starling's gets "_" before it, and so do those that begin with "_"
-// and look like one then: no two keywords become the same.
+// fieldName is the field of a log line that a keyword becomes. One that would be taken for a field of Starling's gets
+// "_" before it, and so do those that begin with "_" and look like one then: no two keywords become the same.
 func fieldName(keyword string) string {
 	name := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -98,9 +96,8 @@ func (c *call) logText(values []starlark.Value, sep string) (string, error) {
 	return b.String(), nil
 }
 
-// plainFields makes the keyword arguments of a log call plain, if the run may log that
-// much. A value that JSON cannot hold, or that is larger than all that a run may log, is logged as its
-// type: what is in a log line never ends a run.
+// plainFields makes the keyword arguments of a log call plain, if the run may log that much. A value that JSON cannot
+// hold, or that is larger than all that a run may log, is logged as its type: what is in a log line never ends a run.
 func (c *call) plainFields() ([]Field, error) {
 	if c.ctx == nil {
 		return nil, nil

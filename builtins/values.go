@@ -111,8 +111,7 @@ func (r *Run) values() (map[string]any, error) {
 	return root, nil
 }
 
-// shape returns values whose keys are those of the effective ones. Many sets in
-// a row then compose nothing.
+// shape returns values whose keys are those of the effective ones. Many sets in a row then compose nothing.
 func (r *Run) shape() (map[string]any, error) {
 	if r.view.root == nil {
 		return r.values()

@@ -36,7 +36,7 @@ type Scope struct {
 	Random io.Reader
 }
 
-// Function makes the Starlark function of a declaration. enter says what a call reaches, or why it may not be.
+// Function makes the Starlark function of a declaration. enter says what a call reaches, or why it is refused.
 func (s *Spec) Function(enter func(*starlark.Thread, *Spec) (Scope, error)) *starlark.Builtin {
 	return starlark.NewBuiltin(s.Name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (v starlark.Value, err error) {
 		c := &Call{Thread: t, Spec: s}
@@ -197,6 +197,7 @@ func (c *Call) ArgOr(name string, dflt starlark.Value) starlark.Value {
 // Str returns a string argument, or "".
 func (c *Call) Str(name string) string { return c.StrOr(name, "") }
 
+// StrOr returns a string argument, or dflt.
 func (c *Call) StrOr(name, dflt string) string {
 	switch v := c.Arg(name).(type) {
 	case starlark.String:
@@ -207,6 +208,7 @@ func (c *Call) StrOr(name, dflt string) string {
 	return dflt
 }
 
+// BoolOr returns a bool argument, or dflt.
 func (c *Call) BoolOr(name string, dflt bool) bool {
 	if v, ok := c.Arg(name).(starlark.Bool); ok {
 		return bool(v)

@@ -14,6 +14,7 @@ import (
 // MaxText is the most bytes of text that a builtin makes or reads.
 const MaxText = 32 << 20
 
+// CheckText refuses a text of n bytes that is larger than MaxText.
 func CheckText(n int) error {
 	if n > MaxText {
 		return fmt.Errorf("the text would be larger than %d MiB", MaxText>>20)

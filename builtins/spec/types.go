@@ -124,8 +124,10 @@ func checkInt(v starlark.Value) error {
 	return nil
 }
 
+// IsString tells a text that is no bytes from all else.
 func IsString(v starlark.Value) bool { _, ok := v.(starlark.String); return ok }
 
+// IsText tells a text, or bytes, from all else.
 func IsText(v starlark.Value) bool {
 	switch v.(type) {
 	case starlark.String, starlark.Bytes:
@@ -134,6 +136,7 @@ func IsText(v starlark.Value) bool {
 	return false
 }
 
+// IsList tells a list or tuple from all else.
 func IsList(v starlark.Value) bool {
 	switch v.(type) {
 	case *starlark.List, starlark.Tuple:
@@ -142,6 +145,7 @@ func IsList(v starlark.Value) bool {
 	return false
 }
 
+// IsDict tells a dict or an object of the cluster from all else.
 func IsDict(v starlark.Value) bool {
 	switch v.(type) {
 	case *starlark.Dict, *object.Object:
@@ -190,7 +194,7 @@ func DurationOf(v starlark.Value) (time.Duration, error) {
 // DurationOr returns a duration argument.
 func (c *Call) DurationOr(name string, dflt time.Duration) time.Duration {
 	if v := c.Arg(name); v != nil {
-		d, _ := DurationOf(v) // checked by bind
+		d, _ := DurationOf(v) // checked by Bind
 		return d
 	}
 	return dflt
@@ -198,7 +202,7 @@ func (c *Call) DurationOr(name string, dflt time.Duration) time.Duration {
 
 // Path returns a path argument.
 func (c *Call) Path(name string) object.Path {
-	p, _ := object.ParsePath(c.Arg(name)) // checked by bind
+	p, _ := object.ParsePath(c.Arg(name)) // checked by Bind
 	return p
 }
 
@@ -245,7 +249,7 @@ func Member(v starlark.Value, key string) starlark.Value {
 	return nil
 }
 
-// Opaque is the type of a value of which Starlark sees the attributes alone, if it has any.
+// Opaque is the name of a type whose values show nothing of what they hold: it has all methods of [starlark.Value].
 type Opaque string
 
 func (o Opaque) String() string        { return "<" + string(o) + ">" }
