@@ -50,18 +50,13 @@ starlark-lsp: --builtin-paths FOLDER/builtins.`,
 			case cmd.Flags().Changed("stubs"):
 				return writeStubs(cmd, stubs)
 			case len(args) == 1:
-				text, found := docs.Help(args[0])
-				if !found {
-					text, found = stdlib.Help(args[0])
+				for _, help := range []func(string) (string, bool){docs.Help, stdlib.Help, paramHelp} {
+					if text, found := help(args[0]); found {
+						_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
+						return err
+					}
 				}
-				if !found {
-					text, found = paramHelp(args[0])
-				}
-				if !found {
-					return fmt.Errorf("docs: there is nothing of the name %q; %s", args[0], meantInDocs(args[0]))
-				}
-				fmt.Fprintln(cmd.OutOrStdout(), text)
-				return nil
+				return fmt.Errorf("docs: there is nothing of the name %q; %s", args[0], meantInDocs(args[0]))
 			}
 			if err := docs.WriteReference(cmd.OutOrStdout()); err != nil {
 				return err

@@ -86,10 +86,7 @@ func (f *newFrom) fromAddonOperator(cmd *cobra.Command, modules string) error {
 		defer closeGlobal()
 	}
 	r, err := migrate.AddonOperator(cmd.Context(), old, global, migrate.Options{Lambdas: f.lambdas})
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.addonOperator, err)
-	}
-	return f.write(cmd, r, modules)
+	return f.write(cmd, modules, f.addonOperator, r, err)
 }
 
 func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
@@ -99,10 +96,7 @@ func (f *newFrom) fromShellOperator(cmd *cobra.Command, modules string) error {
 	}
 	defer closeHooks()
 	r, err := migrate.ShellOperator(cmd.Context(), hooks, f.name, migrate.Options{Lambdas: f.lambdas})
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.shellOperator, err)
-	}
-	return f.write(cmd, r, modules)
+	return f.write(cmd, modules, f.shellOperator, r, err)
 }
 
 func (f *newFrom) fromFlux(cmd *cobra.Command, modules string) error {
@@ -117,14 +111,14 @@ func (f *newFrom) fromFlux(cmd *cobra.Command, modules string) error {
 		return fmt.Errorf("cannot read %s: %w", name, err)
 	}
 	r, err := migrate.Flux(cmd.Context(), name, data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return f.write(cmd, r, modules)
+	return f.write(cmd, modules, name, r, err)
 }
 
-// write formats and writes the new tree, and says what is left to do.
-func (f *newFrom) write(cmd *cobra.Command, r *migrate.Result, modules string) error {
+// write formats and writes the tree that was made of an old one, unless that has failed, and says what is left to do.
+func (f *newFrom) write(cmd *cobra.Command, modules, old string, r *migrate.Result, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", old, err)
+	}
 	if err := allow(cmd.Context(), r); err != nil {
 		return err
 	}

@@ -268,16 +268,14 @@ func (f *describeFlags) watches(cmd *cobra.Command, p *page, client *admin.Clien
 // runs shows the last runs of a module or of a hook.
 func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
 	l, err := f.look(cmd, []string{what})
-	if _, ok := errors.AsType[noRunError](err); ok {
-		p.section("Runs", nil, nil, true)
-		return
+	if _, none := errors.AsType[noRunError](err); none {
+		err = nil
 	}
-	if err != nil {
-		p.section("Runs", err, nil, true)
-		return
+	var which []int
+	if l != nil {
+		which = l.busy(true)
 	}
-	which := l.busy(true)
-	p.section("Runs", nil, func() error {
+	p.section("Runs", err, func() error {
 		return l.table(p, which[:min(len(which), describedRuns)], p.options())
 	}, len(which) == 0)
 }

@@ -91,8 +91,15 @@ func (w *watched) show(l *listing) error {
 		slices.Reverse(which)
 		slices.Reverse(events)
 	}
-	gone := w.gone(texts)
+	var gone []int // rows of the last look that are not there any more
 	last := w.last
+	if last != nil {
+		for i, name := range last.names {
+			if _, there := texts[name]; !there {
+				gone = append(gone, i)
+			}
+		}
+	}
 	w.last, w.texts = l, texts
 	if len(gone) > 0 {
 		if err := w.rows(last, gone, slices.Repeat([]string{"DELETED"}, len(gone))); err != nil {
@@ -100,20 +107,6 @@ func (w *watched) show(l *listing) error {
 		}
 	}
 	return w.rows(l, which, events)
-}
-
-// gone are the rows of the last look that are not there any more.
-func (w *watched) gone(now map[string]string) []int {
-	if w.last == nil {
-		return nil
-	}
-	var which []int
-	for i, name := range w.last.names {
-		if _, there := now[name]; !there {
-			which = append(which, i)
-		}
-	}
-	return which
 }
 
 func (w *watched) rows(l *listing, which []int, events []string) error {

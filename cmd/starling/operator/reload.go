@@ -15,24 +15,19 @@ import (
 	"github.com/starling-operator/starling/stdlib"
 )
 
-// loader compiles the generations of one process.
-type loader struct {
-	log      zerolog.Logger
-	governor *script.Governor
-	marks    *live.Marks
-}
-
-func newLoader(log zerolog.Logger, marks *live.Marks) *loader {
-	return &loader{log: log, marks: marks, governor: script.NewGovernor(script.GovernorOptions{})}
-}
-
 // load compiles a tree; previous is the generation before, or nil.
-func (l *loader) load(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation {
-	o := generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Previous: previous, Log: live.FileLog(l.log), Governor: l.governor, Loading: l.marks.Loading}
-	if previous != nil {
-		o.Number = previous.Number + 1
+type load func(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation
+
+// newLoad compiles the generations of one process.
+func newLoad(log zerolog.Logger, marks *live.Marks) load {
+	governor := script.NewGovernor(script.GovernorOptions{})
+	return func(ctx context.Context, t *tree.Tree, previous *generation.Generation) *generation.Generation {
+		o := generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Previous: previous, Log: live.FileLog(log), Governor: governor, Loading: marks.Loading}
+		if previous != nil {
+			o.Number = previous.Number + 1
+		}
+		return generation.Load(ctx, o)
 	}
-	return generation.Load(ctx, o)
 }
 
 // followAfter is how long a process has for its start before it reads the module tree again,

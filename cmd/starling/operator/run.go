@@ -140,20 +140,20 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		log.Warn().Err(err).Msg("what the last process was at as it ended cannot be noted: this one knows, the next one may not; all goes on")
 	}
 	defer func() { _ = marks.Clear() }() // what stays counts once
-	loader := newLoader(log, marks)
+	load := newLoad(log, marks)
 	cache := fetch.NewCache(fetch.CacheOptions{Dir: filepath.Join(f.instance.StateDir, "charts"), Log: log})
 	go cache.Run(ctx) // no end waits for a server that does not answer
-	gen, err := f.load(ctx, loader, f.tree(cache))
+	gen, err := f.load(ctx, load, f.tree(cache))
 	switch {
 	case ctx.Err() != nil:
 		return nil // told to stop meanwhile
 	case err != nil:
 		return err
 	}
-	if err := f.reading.SomeModule(gen); err != nil {
-		return err
+	for _, p := range gen.Problems {
+		log.Warn().Msg(p.String())
 	}
-	if err := f.pause.Check(gen); err != nil {
+	if err := cmp.Or(f.reading.SomeModule(gen), f.pause.Check(gen)); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -188,7 +188,7 @@ func (f *runFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	driver, err := live.New(live.Options{
-		Client: client, Generation: gen, Load: loader.load, Namespace: f.instance.Namespace, Name: f.instance.Name,
+		Client: client, Generation: gen, Load: load, Namespace: f.instance.Namespace, Name: f.instance.Name,
 		Version: f.version, StateDir: f.instance.StateDir, Marks: marks, PauseAll: f.pause.All(), Paused: f.pause, ModuleObjects: f.objects, History: f.history,
 		Lease: f.lease.times, Renderer: process.NewRenderer(), Webhooks: webhooks, Receive: requests, Env: env, Metrics: metrics, Traces: traces, Log: log, Told: told,
 		Inputs: inputs.Record(inputs.Options{Path: f.inputs, Version: f.version, Log: log}),
@@ -242,18 +242,15 @@ func (f *runFlags) tree(cache *fetch.Cache) tree.Options {
 
 // load reads and compiles the module tree. A module that is broken does not stop
 // the others; a tree that cannot be read, or holds no module, does.
-func (f *runFlags) load(ctx context.Context, loader *loader, o tree.Options) (*generation.Generation, error) {
+func (f *runFlags) load(ctx context.Context, load load, o tree.Options) (*generation.Generation, error) {
 	t, err := tree.ReadDir(f.modules, o)
 	if err != nil {
 		return nil, err
 	}
 	loaded := make(chan *generation.Generation, 1)
-	go func() { loaded <- loader.load(ctx, t, nil) }()
+	go func() { loaded <- load(ctx, t, nil) }()
 	select {
 	case gen := <-loaded:
-		for _, p := range gen.Problems {
-			loader.log.Warn().Msg(p.String())
-		}
 		return gen, nil
 	case <-ctx.Done(): // a file may be at a step that does not end
 		return nil, ctx.Err()

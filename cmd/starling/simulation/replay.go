@@ -97,28 +97,21 @@ type replayedRun struct {
 	Difference []string `json:"difference,omitempty"`
 }
 
-// encode prints a replay for programs.
-func (f *replayFlags) encode(w io.Writer, r *record.Record, again *record.Replayed) error {
+func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replayed) error {
 	mask := record.NewMask(r, again.Outcome)
-	out := replayedRun{Header: r.Header, Same: again.Same, Now: mask.Lines(again.Outcome, true), Then: mask.Lines(r.Outcome, true)}
-	out.Error = mask.Text(out.Error)
+	now, then := mask.Lines(again.Outcome, true), mask.Lines(r.Outcome, true)
+	var diff []string
 	if !again.Same {
-		out.Difference = record.Diff(out.Then, out.Now)
+		diff = record.Diff(then, now)
 	}
-	if err := status.Encode(w, f.output, out); err != nil {
-		return err
-	}
-	if !again.Same {
+	if f.output != "text" {
+		out := replayedRun{Header: r.Header, Same: again.Same, Now: now, Then: then, Difference: diff}
+		out.Error = mask.Text(out.Error)
+		if err := status.Encode(w, f.output, out); err != nil || again.Same {
+			return err
+		}
 		return command.ExitCode(1)
 	}
-	return nil
-}
-
-func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replayed) error {
-	if f.output != "text" {
-		return f.encode(w, r, again)
-	}
-	mask := record.NewMask(r, again.Outcome)
 	took := status.Roughly(time.Duration(r.Took))
 	fmt.Fprintf(w, "# run %s of %s, %s, attempt %d, %s, %s\n", r.ID, r.Hook, r.Started.Format(time.RFC3339), r.Attempt, took, r.Cause)
 	for _, line := range mask.Lines(again.Outcome, false) {
@@ -132,7 +125,6 @@ func (f *replayFlags) print(w io.Writer, r *record.Record, again *record.Replaye
 		return nil
 	}
 	fmt.Fprintln(w, "# not the same as recorded: - then, + now")
-	diff := record.Diff(mask.Lines(r.Outcome, true), mask.Lines(again.Outcome, true))
 	if diff == nil {
 		diff = []string{"  (the difference lies in what is not shown)"}
 	}

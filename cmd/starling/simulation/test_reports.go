@@ -146,19 +146,19 @@ func (r reportFiles) covers() bool { return r.page != nil || r.lcov != nil }
 
 // write fills the files.
 func (r reportFiles) write(coverage *testrunner.Coverage, junit *junitReport, took time.Duration) error {
-	if r.page != nil {
-		if err := errors.Join(coverage.WritePage(r.page), r.page.Close()); err != nil {
-			return fmt.Errorf("--cover-html: %w", err)
+	for _, one := range []struct {
+		flag string
+		to   *os.File
+		fill func(io.Writer) error
+	}{
+		{"cover-html", r.page, coverage.WritePage}, {"cover-lcov", r.lcov, coverage.WriteLCOV},
+		{"junit", r.junit, func(w io.Writer) error { return junit.write(w, took) }},
+	} {
+		if one.to == nil {
+			continue
 		}
-	}
-	if r.lcov != nil {
-		if err := errors.Join(coverage.WriteLCOV(r.lcov), r.lcov.Close()); err != nil {
-			return fmt.Errorf("--cover-lcov: %w", err)
-		}
-	}
-	if r.junit != nil {
-		if err := errors.Join(junit.write(r.junit, took), r.junit.Close()); err != nil {
-			return fmt.Errorf("--junit: %w", err)
+		if err := errors.Join(one.fill(one.to), one.to.Close()); err != nil {
+			return fmt.Errorf("--%s: %w", one.flag, err)
 		}
 	}
 	return nil
