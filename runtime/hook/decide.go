@@ -73,7 +73,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		}
 		d.holds(live)
 	}
-	has := len(d.live)+len(r.Unsynced) > 0 // what is not known may be there
+	has := len(d.live) > 0 // a parent had its finalizer before the first of those that are not known
 	annotations, _ := meta["annotations"].(map[string]any)
 	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
 		result := Result{Children: has, Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}

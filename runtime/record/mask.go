@@ -118,8 +118,11 @@ func (m *Mask) answer(secrets []string, r reading) {
 			m.Object(obj)
 		}
 	case map[string]any:
-		if r.Verb == "get" {
+		switch r.Verb {
+		case "get":
 			m.Object(answer)
+		case "token":
+			m.Leaves(answer["token"])
 		}
 	}
 	if r.Verb == "http" {

@@ -62,6 +62,13 @@ values.set("x", [may("hush-jane"), may("joe"), k8s.token("ci"), k8s.token("ci", 
 			t.Errorf("the record shows what was asked: %s", text)
 		}
 	}
+	dump, err := r.Dump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(dump.Reads); err != nil || strings.Contains(string(text), "hush-token-3") || strings.Contains(string(text), "hush-token-4") {
+		t.Errorf("the record shows a token (%v): %s", err, text)
+	}
 }
 
 // A replay runs no command: each question has the answer that it had.

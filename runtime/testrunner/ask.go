@@ -35,7 +35,7 @@ func (w *world) Admit(ctx context.Context, obj, old map[string]any, operation, s
 		for _, h := range w.w.AllHooks() {
 			for i := range h.Bindings {
 				b := h.Bindings[i].Admission
-				if b == nil || b.Mutate != mutate || !w.reviews(b, k, subresource, out.Object, operation) {
+				if b == nil || b.Mutate != mutate || !w.reviews(b, k, subresource, out.Object, old, operation) {
 					continue
 				}
 				meta := metaOf(out.Object)
@@ -146,9 +146,10 @@ func (w *world) resourceOf(obj map[string]any, given string) (k store.Kind, subr
 }
 
 // reviews says whether a binding is asked about a change of a kind's resource, or of its subresource.
-func (w *world) reviews(b *builtins.AdmissionBinding, k store.Kind, subresource string, obj map[string]any, operation string) bool {
+func (w *world) reviews(b *builtins.AdmissionBinding, k store.Kind, subresource string, obj, old map[string]any, operation string) bool {
 	meta := metaOf(obj)
-	if !matchesRules(b, k, subresource, operation) || !selects(b.Labels, meta["labels"]) {
+	selected := selects(b.Labels, meta["labels"]) || old != nil && selects(b.Labels, metaOf(old)["labels"])
+	if !selected || !matchesRules(b, k, subresource, operation) {
 		return false
 	}
 	ns := namespaceOf(k, meta)

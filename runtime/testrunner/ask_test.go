@@ -333,6 +333,26 @@ def test_namespaces(t):
 	})
 }
 
+// The API server asks a webhook with labels about a change that takes them off, too.
+func TestReviewsOfLabelsThatGo(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(enabled = True)\n",
+		"web/hooks/a.star": `
+hook(lambda ctx: deny("no"), name = "a", on = [k8s.validate("v1", "ConfigMap", ["UPDATE"], labels = "keep=true", failure_policy = "fail")])
+`,
+		"web/hooks/a_test.star": `
+def config(**labels):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop", "labels": labels}}
+
+def test_labels(t):
+    t.start()
+    t.expect(t.admit(config(), "UPDATE", old = config(keep = "true")).message).equals("no")
+    t.expect(t.admit(config(keep = "true"), "UPDATE", old = config()).message).equals("no")
+    t.expect(t.admit(config(), "UPDATE", old = config()).allowed).is_true()
+`,
+	})
+}
+
 // A failure that never comes has a test pass, whatever happens: what cannot be is an error.
 func TestFailuresThatNeverCome(t *testing.T) {
 	runTests(t, map[string]string{

@@ -160,3 +160,36 @@ func TestADesiredThatRemembersIsFound(t *testing.T) {
 		}
 	}
 }
+
+// A parent that wants no children gets no finalizer, also while objects of a kind that is read, or owned, are not known.
+func TestNoFinalizerWithoutChildren(t *testing.T) {
+	runTests(t, map[string]string{
+		"web/module.star": "module(grants = [grant(\"v1\", \"Node\", verbs = [\"patch\"])])\n",
+		"web/hooks/a.star": `
+def nothing(ctx, o):
+    return []
+
+controller("nodes", k8s.watch("v1", "Node"), nothing, owns = [owns("example.org/v1", "Owned")],
+    reads = {"x": k8s.watch("example.org/v1", "Read")})
+`,
+		"web/hooks/a_test.star": `
+def definition(kind):
+    plural = kind.lower() + "s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": plural + ".example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    }
+
+def test_finalizer(t):
+    for kind in ["Read", "Owned"]:
+        t.cluster.apply(definition(kind))
+    t.start()
+    t.cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}})
+    for kind in ["Read", "Owned"]:
+        t.cluster.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind.lower() + "s.example.org")
+        t.cluster.patch("v1", "Node", "a", merge = {"metadata": {"labels": {"gone": kind}}})
+        t.expect(t.cluster.get("v1", "Node", "a").metadata.get("finalizers")).equals(None)
+`,
+	})
+}
