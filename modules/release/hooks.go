@@ -43,6 +43,7 @@ func (l *life) hooks(rel *helm.Release, at helm.HookEvent, members []stored) (er
 		}
 		err = l.awaitHook(h, objects, test)
 		if h.LastRun.CompletedAt = l.now(); err != nil {
+			defer l.afterTime()()
 			err = fmt.Errorf("%s: %w", h.Path, err)
 			for _, done := range list[:i] {
 				err = cmp.Or(err, l.deleteHook(done, helm.HookSucceeded, members))
@@ -108,7 +109,7 @@ func runs(s stored) bool { return s.key.Kind == "Job" || s.key.Kind == "Pod" }
 const seenFor = 60
 
 // makeHook makes an object of a hook, or applies it to a member of the release, or to a namespace or definition that
-// stays. A Job that was made since is one of an earlier try.
+// stays. An object that was made since is of an earlier try.
 func (l *life) makeHook(s stored, members []stored, since time.Time) error {
 	to, definition := l.to(s), s.mapping.Resource == crdResource()
 	if !runs(s) && isOf(members, s) || isNamespace(s) || definition {
@@ -137,14 +138,14 @@ func (l *life) makeHook(s stored, members []stored, since time.Time) error {
 	}
 	err = fmt.Errorf("%w: delete it, or have each release delete it with the annotation "+
 		"helm.sh/hook-delete-policy: before-hook-creation", err)
-	if !runs(s) || since.IsZero() {
+	if since.IsZero() {
 		return err
 	}
 	live, lost := to.Get(l.ctx, s.key.Name, metav1.GetOptions{})
 	if lost != nil || live.GetCreationTimestamp().Time.Before(since.Truncate(time.Second)) || !l.ref.hooked(live) {
 		return err
 	}
-	if _, failed := result(live); failed == nil { // a process that has ended early has made it for this try
+	if _, failed := result(live); failed == nil || !runs(s) { // a process that has ended early has made it for this try
 		return nil
 	}
 	uid, background := live.GetUID(), metav1.DeletePropagationBackground

@@ -84,7 +84,7 @@ func (l *life) overtaken() error {
 // HandleWarningHeaderWithContext logs what the API server warns of: unknown fields, deprecated kinds.
 func (l *life) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
 	if code == 299 && text != "" {
-		l.warn(text)
+		l.warn(l.mask.Text(text))
 	}
 }
 
@@ -279,6 +279,17 @@ func (l *life) record(rel *helm.Release, fresh bool) error {
 	uid, err := l.m.store(rel.Namespace).Create(l.ctx, rel)
 	l.uids[rel.Version] = uid
 	return err
+}
+
+// afterTime has the context live on for the grace, if the time of the action is over, until end is called.
+func (l *life) afterTime() (end func()) {
+	before := l.ctx
+	if _, late := context.Cause(before).(errTimeout); !late {
+		return func() {}
+	}
+	var cancel context.CancelFunc
+	l.ctx, cancel = context.WithTimeout(context.WithoutCancel(before), grace)
+	return func() { cancel(); l.ctx = before }
 }
 
 // conclude writes down how a revision ended, in the grace that it has after its context.

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // A revision that has failed for good says so by a label (LabelTried). The next look at the release sees that, in this
@@ -22,9 +23,10 @@ import (
 // final says that a revision has failed by what it is: by a hook, by its time, or by an answer of the API server that
 // stays. All else is tried again.
 func (l *life) final(err error) bool {
+	_, trouble := errors.AsType[*lane.Passing](err)
 	if l.ctx.Err() != nil {
 		_, late := context.Cause(l.ctx).(errTimeout)
-		return late
+		return late && !trouble
 	}
 	var answer apierrors.APIStatus
 	_, hook := errors.AsType[*ended](err)

@@ -1,10 +1,14 @@
 package release
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/lane"
 )
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
@@ -100,6 +105,21 @@ func TestAHookOfAnEarlierTry(t *testing.T) {
 		t.Error("it has run twice")
 	}
 	w.try(hook+nearMap, `jobs.batch "run" already exists`)
+}
+
+// Nor does another object of a hook, which a try that was cut off has not deleted.
+func TestAHookObjectOfAnEarlierTry(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	hook := strings.Replace(nearMap, "name: a", `name: early, annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: hook-failed}`, 1)
+	w.try(hook+bad, "bad")
+	uid := w.uid(configMaps, w.apps, "early")
+	w.try(hook+bad, "bad")
+	if w.uid(configMaps, w.apps, "early") != uid {
+		t.Error("it was made anew")
+	}
+	w.remove(configMaps, w.apps, "early")
+	w.create(configMaps, w.apps, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: early}\ndata: {color: theirs}\n")
+	w.try(hook+bad, `configmaps "early" already exists`)
 }
 
 // Nor is the Job of one event taken for that of another one of the same try.
@@ -211,5 +231,36 @@ func TestMarksBetweenObjects(t *testing.T) {
 	w.try(nearMap+"\ufeff"+strings.Replace(nearMap, "name: a", "name: b", 1), "")
 	if !w.there(configMaps, w.apps, "b") {
 		t.Error("an object is missing")
+	}
+}
+
+// A hook whose time is over is deleted as its policy has it, and so are those that have succeeded before it.
+func TestAHookWhoseTimeIsOver(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	target := w.target("red")
+	target.Timeout = 500 * time.Millisecond // nobody runs the Job
+	early := strings.Replace(nearMap, "name: a", `name: early, annotations: {helm.sh/hook: pre-install, helm.sh/hook-weight: "-1", helm.sh/hook-delete-policy: hook-succeeded}`, 1)
+	target.Chart = chartOf("web", early, jobOf("one", `helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-failed`))
+	if _, err := w.Reconcile(t.Context(), target); err == nil || !strings.Contains(err.Error(), "timed out") {
+		t.Fatal(err)
+	}
+	if w.there(jobs, w.apps, "run") {
+		t.Error("the Job runs on")
+	}
+	if w.there(configMaps, w.apps, "early") {
+		t.Error("the hook that has succeeded stays")
+	}
+}
+
+// An action whose time ends while an API server is away is tried again, and not rolled back.
+func TestAnOutageIsNotFinal(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, errTimeout(time.Second))
+	defer cancel()
+	l := &life{ctx: ctx}
+	if !l.final(errors.New("Deployment web is not ready")) {
+		t.Error("a time that is over is not final")
+	}
+	if l.final(fmt.Errorf("wait: %w", &lane.Passing{Err: errors.New("no answer")})) {
+		t.Error("an outage is final")
 	}
 }
