@@ -118,6 +118,8 @@ func (c *Client) explain(err error, a action) error {
 		err = &lane.Passing{Err: err}
 	case changedMeanwhile(err):
 		err = &lane.Passing{Err: err, Race: true}
+	case InTrouble(err):
+		err = &lane.Awaits{Err: err, For: lane.AwaitsServer}
 	}
 	return &Error{Ref: a.ref, Verb: a.verb, msg: msg, err: err}
 }

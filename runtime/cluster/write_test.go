@@ -318,3 +318,20 @@ func TestJQOnSecrets(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+// A write that an API server in trouble has failed says so: it is tried again once that is back. Another one does not.
+func TestAWriteAwaitsAServerInTrouble(t *testing.T) {
+	for code, want := range map[int]lane.Awaited{
+		http.StatusServiceUnavailable: lane.AwaitsServer, http.StatusTooManyRequests: lane.AwaitsServer, http.StatusForbidden: "",
+	} {
+		api := apitest.New(t)
+		api.Deny("patch configmaps", code)
+		err := NewWriter(WriterOptions{Client: newClient(t, api)}).Write(t.Context(), "starling/web/f", effect.Write{
+			Kind: effect.WriteApply, Ref: configRef, Force: true,
+			Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "a", "name": "x"}},
+		})
+		if got := lane.AwaitedBy(err); err == nil || got != want {
+			t.Errorf("%d awaits %q, want %q: %v", code, got, want, err)
+		}
+	}
+}

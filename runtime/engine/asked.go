@@ -117,8 +117,7 @@ func (a *asked) work() lane.Work[builtins.Event] {
 	return lane.Work[builtins.Event]{ID: id, Events: call.Events, Attempt: call.Attempt}
 }
 
-// outdated says that what a run was about is not there any more: its module has stopped
-// since, or its object is gone.
+// outdated says that what a run was about is not there any more: its module has stopped since, or its object is gone.
 func (a *asked) outdated() bool { return a.call().Run < a.hook.module.incarnation || a.gone() }
 
 // gone says that there is no such hook as that of a run, or no such object of it.

@@ -7,7 +7,34 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 )
+
+// A hook that keeps nothing, and whose writes the API server has refused while it was in trouble, is tried again soon
+// once that is over, and not soon while it lasts.
+func TestAHookThatOnlyAppliesGoesOnOnceTheServerIsBack(t *testing.T) {
+	w := newWorld(t, mod("a", isOn(), hk("h", onWatch("nodes"))))
+	w.hooks["a/h"] = func(RunHook) (effect.Effects, error) {
+		return effect.Effects{Writes: []effect.Write{{Kind: effect.WriteApply}}}, nil
+	}
+	w.start()
+	w.commitErr, w.saveErr = &lane.Awaits{Err: errors.New("etcd is full"), For: lane.AwaitsServer}, errors.New("etcd is full")
+	w.changed("a/h#nodes")
+	w.advance(time.Hour)
+	if runs := len(w.runs); runs > 30 {
+		t.Errorf("%d tries in an hour", runs)
+	}
+	w.commitErr, w.saveErr = nil, nil
+	w.advance(saveRetry.Max * 5 / 4)
+	if h := w.e.Status().Hooks[0]; h.State != status.HookOK {
+		t.Errorf("%+v", h)
+	}
+	saves := w.saves
+	w.advance(time.Hour)
+	if w.saves != saves {
+		t.Errorf("%d more writes of what is kept", w.saves-saves)
+	}
+}
 
 // After an API server was away for long all is done within seconds, however long each hook and release would wait.
 func TestAllGoesOnOnceTheServerIsBack(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/layers"
+	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
@@ -346,6 +347,9 @@ func (t *turn) runFailed(r *asked, err error) {
 		t.responded(r, err)
 		return
 	}
+	if lane.AwaitedBy(err) == lane.AwaitsServer {
+		m.store.Doubt(persist.Change{upKey: nil}) // written until the server takes it, see [Engine.back]
+	}
 	work := r.work()
 	t.take(r.call().Run)
 	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
@@ -387,11 +391,4 @@ func (t *turn) runFailed(r *asked, err error) {
 // delay is how long the next try waits after so many tries; err is that of the last one.
 func (t *turn) delay(h *hook, err error, tries int) time.Duration {
 	return lane.Backoff{Min: h.gen.Retry.Min, Max: h.gen.Retry.Max, Factor: h.gen.Retry.Factor}.After(err, tries, t.opts.Jitter())
-}
-
-func roundUp(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(100 * time.Millisecond)
 }

@@ -18,8 +18,7 @@ func leads(cause *effect.Cause, s *subjects.Subject, events []builtins.Event) *e
 	return cause.Then(s.ID(), slices.ContainsFunc(events, causes.OfWatch), string(releases.StageOf(events)))
 }
 
-// add queues events for the subject's next run. One without a result has its run when it gets
-// one.
+// add queues events for the subject's next run. One without a result has its run when it gets one.
 func (t *turn) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {
 	if s.Lacks() || t.standsBy() {
 		return

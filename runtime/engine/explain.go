@@ -11,9 +11,8 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// Explain returns what the values of a module, or of the global hooks for "global", are
-// made of; what is in it does not change, so that others may look at it. Errors: there is
-// no such module; nothing was started yet.
+// Explain returns what the values of a module, or of the global hooks for "global", are made of; what is in it does
+// not change, so that others may look at it. Errors: there is no such module; nothing was started yet.
 func (v *View) Explain(module string) (values.ExplainInput, error) {
 	if v.gen == nil {
 		return values.ExplainInput{}, errors.New("it has no values: it stands by, another process holds the lease")
@@ -58,8 +57,7 @@ func (g *ground) sources(m *module) values.SectionSources {
 	return out
 }
 
-// ModuleSpec is what is in force of a module by its Module object, as its spec has it; nil: nothing.
-// Only read.
+// ModuleSpec is what is in force of a module by its Module object, as its spec has it; nil: nothing. Only read.
 func (v *View) ModuleSpec(module string) map[string]any { return v.config.Spec(module) }
 
 // configName names the user's ConfigMap, with what became of it.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/starling-operator/starling/modules/status"
 )
@@ -68,4 +69,11 @@ func (m *module) failures() (out []Failure) {
 		}
 	}
 	return out
+}
+
+func roundUp(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
 }

@@ -198,9 +198,8 @@ func (t *turn) held(r *asked) []effect.Write {
 	return writes
 }
 
-// mayHold says whether a run is under way that counts for nothing any more: its commit may put the
-// finalizer of the hook on an object, and nobody would take it off after a sweep. The hook may be gone,
-// or another one in its place.
+// mayHold says whether a run is under way that counts for nothing any more: its commit may put the finalizer of the
+// hook on an object, and nobody would take it off after a sweep. The hook may be gone, or another one in its place.
 func (m *module) mayHold(id string) bool {
 	for r := range m.runs() {
 		if r.hook.gen.ID == id && r.outdated() {

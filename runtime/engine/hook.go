@@ -89,8 +89,7 @@ func (h *hook) stage(stage builtins.Stage) *builtins.StageBinding {
 	return nil
 }
 
-// gates says whether the module's first render waits for the hook, or, of a global
-// hook, the first start of modules.
+// gates says whether the module's first render waits for the hook, or, of a global hook, the first start of modules.
 func (h *hook) gates() bool {
 	for _, w := range h.watches {
 		if !w.Decl.Quiet && !w.Decl.NoGate {

@@ -27,8 +27,7 @@ type Waiting struct {
 	Next time.Time
 }
 
-// Lines returns the lanes of all modules, sorted by module, global hooks first, and by name;
-// nothing before [Start].
+// Lines returns the lanes of all modules, sorted by module, global hooks first, and by name; nothing before [Start].
 func (v *View) Lines() []Line {
 	if v.gen == nil {
 		return nil

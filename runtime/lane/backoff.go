@@ -16,9 +16,8 @@ type Backoff struct {
 	Factor float64
 }
 
-// Delay returns the wait after that many failures in a row (1 or more). Jitter, in
-// [0,1), spreads it by up to 20 % upwards, so that what failed together does not
-// come back together; the result never exceeds Max.
+// Delay returns the wait after that many failures in a row (1 or more). Jitter, in [0,1), spreads it by up to 20 %
+// upwards, so that what failed together does not come back together; the result never exceeds Max.
 func (b Backoff) Delay(failures int, jitter float64) time.Duration {
 	d := float64(b.Min) * math.Pow(b.Factor, float64(failures-1))
 	d *= 1 + 0.2*jitter
@@ -83,8 +82,10 @@ type Awaits struct {
 type Awaited string
 
 // A newer module tree has made a release that this process leaves alone, the cluster does not serve a kind yet, only
-// other inputs can help, or what is being deleted has to go first.
+// other inputs can help, what is being deleted has to go first, or the API server has to be out of trouble: of many who
+// ask it none comes sooner for that, but once it is known to be back.
 const (
+	AwaitsServer Awaited = "server"
 	AwaitsTree   Awaited = "tree"
 	AwaitsKind   Awaited = "kind"
 	AwaitsChange Awaited = "change"

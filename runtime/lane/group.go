@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// group is what waits for one hook. Each of its items that has events, and is neither
-// taken nor waiting for a change, is in one of two heaps: all is found without a look at the rest,
-// for there may be as many items as objects.
+// group is what waits for one hook. Each of its items that has events, and is neither taken nor waiting for a change,
+// is in one of two heaps: all is found without a look at the rest, for there may be as many items as objects.
 type group[E any] struct {
 	items   map[string]*item[E]
 	failing map[string]*item[E] // those of items that have failed

@@ -1,6 +1,5 @@
-// Package lane holds the line of work of one module: which hook runs next, with
-// which events, and when a failed one is tried again. It is data and decisions
-// only: no goroutines, no clock. The engine asks, a driver acts.
+// Package lane holds the line of work of one module: which hook runs next, with which events, and when a failed one is
+// tried again. It is data and decisions only: no goroutines, no clock. The engine asks, a driver acts.
 package lane
 
 import (
@@ -9,21 +8,18 @@ import (
 	"time"
 )
 
-// MaxEvents is how many events may wait for one hook, or for one object of it. Past
-// it the events are replaced by what [Options].Overflow returns: snapshots tell the
-// whole truth, events are hints.
+// MaxEvents is how many events may wait for one hook, or for one object of it. Past it the events are replaced by what
+// [Options].Overflow returns: snapshots tell the whole truth, events are hints.
 const MaxEvents = 1000
 
-// Unordered is the order of work that has no say in who goes first: after all
-// that has one, in the order of arrival.
+// Unordered is the order of work that has no say in who goes first: after all that has one, in the order of arrival.
 const Unordered = math.MaxInt
 
 // ID names what events wait for.
 type ID struct {
 	// Group is a hook: groups of a lane go one at a time, and take turns.
 	Group string
-	// Key is one object of a hook with for_each, else "". All that waits for one
-	// ID is one piece of work.
+	// Key is one object of a hook with for_each, else "". All that waits for one ID is one piece of work.
 	Key string
 	// Ask is the number of work that somebody waits for, else 0: see [Lane.Ask].
 	Ask uint64
@@ -31,22 +27,19 @@ type ID struct {
 
 // Options configures a [Lane].
 type Options[E any] struct {
-	// Overflow stands in for events that are too many to keep. It must not be
-	// nil.
+	// Overflow stands in for events that are too many to keep. It must not be nil.
 	Overflow func(dropped []E) []E
 	// Fewer leaves out events that later ones make void. Nil: none does.
 	Fewer func(events []E) []E
-	// Parallel says how many pieces of work of a group may be taken at a time.
-	// Nil means one.
+	// Parallel says how many pieces of work of a group may be taken at a time. Nil means one.
 	Parallel func(group string) int
 	// Pause is the least time from the beginning of a try that has failed to the next one, once
 	// there are events that came after it began. Nil means none.
 	Pause func(group string) time.Duration
 }
 
-// Lane is the line of work of one module. Work that is taken at a time is of one group. Each
-// piece of it has a place until it is given back, or gives that up.
-// A Lane is not safe for concurrent use.
+// Lane is the line of work of one module. Work that is taken at a time is of one group. Each piece of it has a place
+// until it is given back, or gives that up. A Lane is not safe for concurrent use.
 type Lane[E any] struct {
 	o      Options[E]
 	groups map[string]*group[E]
@@ -79,10 +72,9 @@ func New[E any](o Options[E]) *Lane[E] {
 	return &Lane[E]{o: o, groups: map[string]*group[E]{}, taken: map[ID]bool{}}
 }
 
-// Add makes events wait, joined with those that already wait for the same. Order puts
-// a first attempt before those with a higher order. Work that has failed, or fails in the try that is
-// under way, waits no longer than the pause: something changed, so a long backoff has lost its reason. After
-// a failure for good it does not wait at all.
+// Add makes events wait, joined with those that already wait for the same. Order puts a first attempt before those
+// with a higher order. Work that has failed, or fails in the try that is under way, waits no longer than the pause:
+// something changed, so a long backoff has lost its reason. After a failure for good it does not wait at all.
 func (l *Lane[E]) Add(id ID, order int, events ...E) {
 	g := l.groups[id.Group]
 	if g == nil {
@@ -144,10 +136,9 @@ func (l *Lane[E]) sooner(id ID, g *group[E], it *item[E], pause time.Duration) {
 	l.place(id, g, it)
 }
 
-// Next takes the piece of work that is due: by order, then in the order of arrival; a
-// group of which something was taken goes behind those that wait already. An ask goes first,
-// unless another one went last. Ready may hold a group or an ask back. It returns false when
-// nothing is due, or when it must wait for what is taken.
+// Next takes the piece of work that is due: by order, then in the order of arrival; a group of which something was
+// taken goes behind those that wait already. An ask goes first, unless another one went last. Ready may hold a group
+// or an ask back. It returns false when nothing is due, or when it must wait for what is taken.
 func (l *Lane[E]) Next(now time.Time, ready func(ID) bool) (Work[E], bool) {
 	if l.places > 0 && l.places >= l.o.Parallel(l.turn) {
 		return Work[E]{}, false
@@ -238,8 +229,7 @@ func (l *Lane[E]) failed(w Work[E], next time.Time, awaitsChange bool) {
 		next, awaitsChange = it.soon, false
 	}
 	it.notBefore, it.awaitsChange = next, awaitsChange
-	// Tried once, its turn no longer goes by order, or it would hold back
-	// those behind it.
+	// Tried once, its turn no longer goes by order, or it would hold back those behind it.
 	it.order = Unordered
 	l.seq++
 	it.seq = l.seq
@@ -272,12 +262,10 @@ func (l *Lane[E]) Delay(id ID, until time.Time) {
 	}
 }
 
-// Clear drops all that waits but for asks. Work that is taken stays taken until it is given
-// back.
+// Clear drops all that waits but for asks. Work that is taken stays taken until it is given back.
 func (l *Lane[E]) Clear() { clear(l.groups) }
 
-// Forget drops what waits for one ID. Work that is taken stays so until it is given
-// back.
+// Forget drops what waits for one ID. Work that is taken stays so until it is given back.
 func (l *Lane[E]) Forget(id ID) {
 	g, it := l.find(id)
 	if it == nil {
@@ -322,8 +310,7 @@ func (l *Lane[E]) Attempt(id ID) int {
 	return 0
 }
 
-// Wake returns when the next held piece of work falls due; ok is false when
-// nothing waits for a time.
+// Wake returns when the next held piece of work falls due; ok is false when nothing waits for a time.
 func (l *Lane[E]) Wake(now time.Time) (at time.Time, ok bool) {
 	for _, g := range l.groups {
 		g.promote(now)
@@ -337,6 +324,5 @@ func (l *Lane[E]) Wake(now time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Drop forgets a group: all that waits for it but for asks. Work that is taken stays so until it is
-// given back.
+// Drop forgets a group: all that waits for it but for asks. Work that is taken stays so until it is given back.
 func (l *Lane[E]) Drop(group string) { delete(l.groups, group) }

@@ -9,8 +9,7 @@ import (
 // Queued is something that waits for its run.
 type Queued struct {
 	ID ID
-	// Seq tells apart what waits now from what has waited under the same ID
-	// before.
+	// Seq tells apart what waits now from what has waited under the same ID before.
 	Seq int
 }
 
@@ -34,8 +33,7 @@ func (l *Lane[E]) Queue() []Queued {
 // Waiting is work that waits, for people to look at.
 type Waiting struct {
 	Queued
-	// Failures counts those in a row, NotBefore is until when it must wait; zero: no longer. Events is how many
-	// wait.
+	// Failures counts those in a row, NotBefore is until when it must wait; zero: no longer. Events is how many wait.
 	Failures  int
 	NotBefore time.Time
 	Events    int
