@@ -147,8 +147,8 @@ func (v *View) heldBy(m *module) string {
 		state, _ := v.moduleState(v.modules[name])
 		return "; waits for module " + name + ", which is " + string(state)
 	}
-	for r := range m.runs() {
-		return "; waits for a run of its hook " + strings.TrimPrefix(r.hook.gen.ID, m.name+"/")
+	if i := slices.IndexFunc(m.hooks, (*hook).running); i >= 0 { // the same one at each look
+		return "; waits for a run of its hook " + strings.TrimPrefix(m.hooks[i].gen.ID, m.name+"/")
 	}
 	if m.finalizers.Sweeping() {
 		return "; waits until the finalizers of its hooks are off"
