@@ -3,9 +3,11 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,7 +26,7 @@ func TestKindsWithoutApplyReal(t *testing.T) {
 	group := w.ns + ".aggregated.example.com"
 	api := &plainAPI{farAPI: newFarAPI(), resource: "gears", code: http.StatusUnsupportedMediaType}
 	api.store.Serve(store.Kind{Group: group, Version: "v1", Kind: "Gear", Plural: "gears", Namespaced: true})
-	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		answer, err := api.RoundTrip(r)
 		if err != nil {
 			http.Error(rw, err.Error(), http.StatusInternalServerError)
@@ -35,6 +37,9 @@ func TestKindsWithoutApplyReal(t *testing.T) {
 		rw.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(rw, answer.Body)
 	}))
+	// A controller of the cluster may watch the kind, as long as it is answered.
+	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() }
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	port := server.URL[strings.LastIndexByte(server.URL, ':')+1:]
 	for _, text := range []string{
