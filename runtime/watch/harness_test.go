@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -119,6 +120,21 @@ func newFixture(t *testing.T) *fixture {
 		client.Close()
 	})
 	return f
+}
+
+// unseen ends all watches, and opens none before change has returned.
+func (f *fixture) unseen(change func()) {
+	over := make(chan struct{})
+	f.api.OnRequest(func(r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	})
+	f.api.Cut()
+	change()
+	f.api.OnRequest(nil)
+	close(over)
 }
 
 func configMap(namespace, name, data string) map[string]any {

@@ -82,10 +82,10 @@ func TestNamespacesAreFollowedAcrossCuts(t *testing.T) {
 	f := withNamespaces(t)
 	f.manager.Start(ofTeam("w", "blue"))
 	f.await("w synced served=true")
-	f.api.Deafen(true)
-	f.api.Cut()
-	f.api.Put(namespace("b", nil))
-	f.api.Expire() // 410 Gone
+	f.unseen(func() {
+		f.api.Put(namespace("b", nil))
+		f.api.Expire() // 410 Gone
+	})
 	f.await(`w deleted b/x "b1"`)
 	f.nothing()
 }
@@ -321,13 +321,13 @@ func TestFieldSelectors(t *testing.T) {
 	ref := func(name string) effect.Ref {
 		return effect.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "a", Name: name}
 	}
-	f.api.Deafen(true)
-	f.api.Cut()
-	f.manager.Observe(ref("four"), f.api.Put(secret("four", "tls")), nil, time.Now())
-	f.await(`tls added a/four "four"`)
-	f.manager.Observe(ref("five"), f.api.Put(secret("five", "other")), nil, time.Now())
-	f.manager.Observe(ref("six"), f.api.Put(secret("six", "")), nil, time.Now())
-	f.snapshot("tls", `["four" "one"]`)
+	f.unseen(func() {
+		f.manager.Observe(ref("four"), f.api.Put(secret("four", "tls")), nil, time.Now())
+		f.await(`tls added a/four "four"`)
+		f.manager.Observe(ref("five"), f.api.Put(secret("five", "other")), nil, time.Now())
+		f.manager.Observe(ref("six"), f.api.Put(secret("six", "")), nil, time.Now())
+		f.snapshot("tls", `["four" "one"]`)
+	})
 
 	bad := spec
 	bad.ID, bad.Fields = "bad", "type in (a)"

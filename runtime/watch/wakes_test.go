@@ -141,11 +141,11 @@ func TestAGapIsToldToThoseOfBefore(t *testing.T) {
 		spec.Wakes, spec.WakesID, spec.Apart = dataWakes, "data", apart
 		f.manager.Start(spec)
 		f.await("w synced served=true")
-		f.api.Deafen(true)
-		f.api.Cut()
-		f.api.Put(forWhom("moved", "moved", "c"))
-		f.api.Remove("v1", "ConfigMap", "a", "gone")
-		f.api.Expire()
+		f.unseen(func() {
+			f.api.Put(forWhom("moved", "moved", "c"))
+			f.api.Remove("v1", "ConfigMap", "a", "gone")
+			f.api.Expire()
+		})
 		f.await("deleted gone for b", "modified moved for b,c")
 		f.nothing()
 	}

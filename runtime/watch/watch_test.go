@@ -136,12 +136,12 @@ func TestRelistTellsRealDifferencesOnly(t *testing.T) {
 	f.manager.Start(configMaps("w"))
 	f.await("w synced served=true")
 
-	f.api.Deafen(true)
-	f.api.Cut()
-	f.api.Put(configMap("a", "changed", "other"))
-	f.api.Put(configMap("a", "new", "new"))
-	f.api.Remove("v1", "ConfigMap", "a", "gone")
-	f.api.Expire() // 410 Gone
+	f.unseen(func() {
+		f.api.Put(configMap("a", "changed", "other"))
+		f.api.Put(configMap("a", "new", "new"))
+		f.api.Remove("v1", "ConfigMap", "a", "gone")
+		f.api.Expire() // 410 Gone
+	})
 	f.await(`w modified a/changed "other"`, `w deleted a/gone "gone"`, `w added a/new "new"`)
 	f.snapshot("w", `["other" "new" "same"]`)
 
@@ -162,11 +162,11 @@ func TestListsAreTold(t *testing.T) {
 	f.manager.Start(configMaps("other"))
 	f.await("other synced served=true")
 	before := f.manager.Positions("w")
-	f.api.Deafen(true)
-	f.api.Cut()
-	f.api.Put(configMap("b", "y", "1"))
-	f.api.Remove("v1", "ConfigMap", "b", "y")
-	f.api.Expire()
+	f.unseen(func() {
+		f.api.Put(configMap("b", "y", "1"))
+		f.api.Remove("v1", "ConfigMap", "b", "y")
+		f.api.Expire()
+	})
 	f.await("w synced served=true", "w synced served=true")
 	at := f.manager.Positions("w")
 	if len(at) != 2 || at.In("a") <= before.In("a") || at.In("b") <= before.In("b") || at.In("c") != 0 {
@@ -358,18 +358,16 @@ func TestObserveTakesTheNewerVersion(t *testing.T) {
 	f.await("w synced served=true")
 	ref := effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"}
 
-	f.api.Deafen(true)
-	f.api.Cut()
-	second := f.api.Put(configMap("a", "x", "2"))
-	f.manager.Observe(ref, second, nil, time.Now())
-	f.await(`w modified a/x "2"`)
-	f.manager.Observe(ref, old, nil, time.Now())
-	f.snapshot("w", `["2"]`)
-	f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")), nil, time.Now())
-	f.await(`w deleted a/x "2"`)
+	f.unseen(func() {
+		second := f.api.Put(configMap("a", "x", "2"))
+		f.manager.Observe(ref, second, nil, time.Now())
+		f.await(`w modified a/x "2"`)
+		f.manager.Observe(ref, old, nil, time.Now())
+		f.snapshot("w", `["2"]`)
+		f.manager.Observe(ref, f.api.Put(configMap("a", "x", "skip")), nil, time.Now())
+		f.await(`w deleted a/x "2"`)
+	})
 	// A late event of the stream is older than the known object.
-	f.api.Deafen(false)
-	f.api.Cut()
 	f.api.Put(configMap("a", "end", "end"))
 	f.await(`w added a/end "end"`)
 	f.snapshot("w", `["end"]`)

@@ -1,7 +1,6 @@
 package apitest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,7 @@ import (
 	"slices"
 )
 
-// Cut ends all watches.
+// Cut ends all watches: they tell of nothing that happens when it has returned.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,22 +17,14 @@ func (s *Server) Cut() {
 }
 
 func (s *Server) cutLocked() {
-	close(s.cut)
-	s.cut = make(chan struct{})
+	s.end()
+	s.cut, s.end = context.WithCancel(s.up)
 }
 
-// Expire forgets the history: watches are cut and cannot go on where they were. New ones hear.
+// Expire forgets the history: watches are cut and cannot go on where they were.
 func (s *Server) Expire() {
 	s.store.Forget()
-	s.Deafen(false)
 	s.Cut()
-}
-
-// Deafen makes watches stay open and say nothing; false ends that for new ones.
-func (s *Server) Deafen(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deaf = on
 }
 
 // NoStreaming refuses streamed lists, as older servers do.
@@ -74,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.requests = append(s.requests, a.String())
-	code, gone, deaf, cut := s.denied[a.String()], s.unserved[a.gvr], s.deaf, s.cut
+	code, gone, cut := s.denied[a.String()], s.unserved[a.gvr], s.cut
 	noStream := s.noStream && r.URL.Query().Get("sendInitialEvents") == "true"
 	s.mu.Unlock()
 	switch {
@@ -87,18 +78,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.verb == "watch" && noStream:
 		Status(w, http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is not served", nil)
 	case a.verb == "watch":
-		ctx, cancel := context.WithCancel(r.Context())
+		ctx, cancel := context.WithCancel(cut)
 		defer cancel()
-		go func() {
-			select {
-			case <-cut:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		if deaf {
-			w = &silent{ResponseWriter: w, silent: r.URL.Query().Get("sendInitialEvents") != "true"}
-		}
+		defer context.AfterFunc(r.Context(), cancel)()
 		s.api.ServeHTTP(w, r.WithContext(ctx))
 	default:
 		s.api.ServeHTTP(w, r)
@@ -125,24 +107,6 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request, a asked) {
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
 }
-
-// silent drops what a watch says, once its first objects are there.
-type silent struct {
-	http.ResponseWriter
-	silent bool
-}
-
-// Write implements [http.ResponseWriter].
-func (s *silent) Write(event []byte) (int, error) {
-	if s.silent {
-		return len(event), nil
-	}
-	s.silent = bytes.Contains(event, []byte("k8s.io/initial-events-end"))
-	return s.ResponseWriter.Write(event)
-}
-
-// Flush implements [http.Flusher].
-func (s *silent) Flush() { s.ResponseWriter.(http.Flusher).Flush() }
 
 // refuse answers as the Deny of this verb says.
 func refuse(w http.ResponseWriter, a asked, code int) {

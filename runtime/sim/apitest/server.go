@@ -1,9 +1,10 @@
 // Package apitest puts the simulated API server on a socket for tests, and gives it the
-// faults of a real one: watches that end or go silent, refusals, a history that is
+// faults of a real one: watches that end, refusals, a history that is
 // forgotten, kinds that go away. Nothing collects garbage: a test sees what was written.
 package apitest
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -37,12 +38,14 @@ type Server struct {
 	http  *httptest.Server
 	store *store.Store
 	api   *simrest.Server
+	up    context.Context
+	stop  func()
 
 	mu       sync.Mutex
-	cut      chan struct{} // closed when watches end
+	cut      context.Context // of watches
+	end      func()
 	denied   map[string]int
 	unserved map[schema.GroupVersionResource]bool
-	deaf     bool
 	noStream bool
 	hook     func(*http.Request)
 	requests []string
@@ -55,17 +58,19 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
 		t: t, store: store.New(store.Options{Builtins: builtins(), MakeNamespaces: true}),
-		cut: make(chan struct{}), denied: map[string]int{}, unserved: map[schema.GroupVersionResource]bool{},
+		denied: map[string]int{}, unserved: map[schema.GroupVersionResource]bool{},
 	}
+	s.up, s.stop = context.WithCancel(context.Background())
+	s.cut, s.end = context.WithCancel(s.up)
 	s.api = simrest.New(simrest.Options{Store: s.store})
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.Stop)
 	return s
 }
 
-// Stop stops the server: connections are cut, and new ones refused.
+// Stop stops the server: connections are cut, and new ones refused. A watch that comes meanwhile ends, too.
 func (s *Server) Stop() {
-	s.Cut()
+	s.stop()
 	s.http.CloseClientConnections()
 	s.http.Close()
 }

@@ -62,10 +62,11 @@ func (s *stream) Read(p []byte) (int, error) {
 		if s.over {
 			return 0, io.EOF
 		}
-		if err := s.ctx.Err(); err != nil {
+		e, ok := s.watcher.Next()
+		if err := s.ctx.Err(); err != nil { // else it might be of the time after that
 			return 0, err
 		}
-		if e, ok := s.watcher.Next(); ok {
+		if ok {
 			s.encode(e)
 			continue
 		}
