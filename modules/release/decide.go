@@ -113,10 +113,10 @@ func (w want) inputsLabel() string {
 	return (inputsLookup + "." + chart.Digest(w.Inputs+w.Lookups))[:chart.DigestLength]
 }
 
-// number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision:
-// else failures would leave nothing to roll back to.
+// number is that of the next revision. A try with the inputs of the last one, which has failed, is the same revision,
+// also with other random values: else failures would leave nothing to roll back to.
 func (w want) number(last revision) int {
-	again := last.Labels[LabelInputs] == w.inputsLabel() && last.Labels[LabelManifest] == w.Manifest && last.Labels[LabelChart] == w.Chart
+	again := w.same(last) && last.Labels[LabelChart] == w.Chart
 	if w.tried(last) { // this one brings back an earlier one, or tries to once more
 		again = last.Labels[LabelBack] != ""
 	}

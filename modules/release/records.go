@@ -110,7 +110,10 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 	if last.Number == 0 {
 		return last, nil
 	}
-	last.Whole = last.Status == helm.StatusUninstalling && m.whole(ctx, ref)
+	if last.Status == helm.StatusUninstalling {
+		rel, err := m.Last(ctx, ref.Namespace, ref.Name)
+		last.Whole = err == nil && rel != nil && whole(rel)
+	}
 	rec, err := m.records.get(ctx, ref)
 	if err != nil || rec.Digests == nil || rec.Digests.Of != last.UID {
 		return last, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -262,5 +264,72 @@ func TestAnOutageIsNotFinal(t *testing.T) {
 	}
 	if l.final(fmt.Errorf("wait: %w", &lane.Passing{Err: errors.New("no answer")})) {
 		t.Error("an outage is final")
+	}
+}
+
+// A try again is the same revision also if a chart makes other random values, and what only earlier tries have made
+// goes.
+func TestRandomValuesOfAReleaseThatFails(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	random := strings.Replace(nearMap, "name: a", `name: a-{{ randAlphaNum 8 | lower }}`, 1)
+	for range 3 {
+		w.try(random+bad, "bad")
+	}
+	if all, err := w.revisions(t.Context(), w.target("red").Ref()); err != nil || len(all) != 1 {
+		t.Errorf("%d revisions, %v", len(all), err)
+	}
+	w.try(random, "")
+	if list, err := w.client.Resource(configMaps).Namespace(w.apps).List(t.Context(), metav1.ListOptions{LabelSelector: effect.ReleasedByLabel}); err != nil || len(list.Items) != 1 {
+		t.Errorf("%d objects, %v", len(list.Items), err)
+	}
+}
+
+// A pre-delete hook that has succeeded does not run again because an object is not deleted at once. The error quotes no
+// secret. One that ran in the revision has to run once more.
+func TestAnUninstallThatIsTriedAgain(t *testing.T) {
+	w, f := newSimulatedDrift(t)
+	w.o.Lifeless = true // nobody runs the Job
+	w.try(nearMap+"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: correct-horse}\n---\n"+
+		jobOf("one", `helm.sh/hook: "pre-install,pre-delete", helm.sh/hook-delete-policy: before-hook-creation`), "")
+	whole, ran := f.server, 0
+	f.server = answers(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") {
+			ran++
+		}
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/configmaps/a") {
+			body := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no: correct-horse", "reason": "Forbidden", "code": 403}`
+			return &http.Response{StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		}
+		return whole.RoundTrip(r)
+	})
+	for range 2 {
+		_, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0)
+		if err == nil || !strings.HasPrefix(err.Error(), "uninstalling web in namespace apps: ConfigMap") || strings.Contains(err.Error(), "horse") {
+			t.Fatal(err)
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the hook ran %d times", ran)
+	}
+	f.server = whole
+	if done, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0); err != nil || !done {
+		t.Error(done, err)
+	}
+}
+
+// A post-delete hook that cannot succeed is named, with what ends it.
+func TestAPostDeleteHookThatCannotSucceed(t *testing.T) {
+	w, _ := newSimulatedDrift(t)
+	w.o.Lifeless = true // nobody runs the Job
+	w.try(nearMap+strings.ReplaceAll(bad, "name: bad", "name: bad, annotations: {helm.sh/hook: post-delete}"), "")
+	for range 2 {
+		_, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0)
+		if err == nil || !strings.Contains(err.Error(), "by a post-delete hook of its chart") || !strings.Contains(err.Error(), "starling.dev/reconcile=uninstall-without-hooks") {
+			t.Fatal(err)
+		}
+	}
+	w.Again("web", true)
+	if done, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0); err != nil || !done {
+		t.Error(done, err)
 	}
 }

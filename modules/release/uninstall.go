@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -75,27 +76,35 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bo
 		return err
 	}
 	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
+	var at helm.HookEvent
 	rel, err := l.read(last.Number)
 	if err != nil {
 		err = fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, helm.Key(ref.Name, last.Number), ref.Namespace)
 	} else {
-		err = l.end(rel, wait, skip && last.Status == helm.StatusUninstalling)
+		texts := map[string]string{"": rel.Manifest}
+		for _, h := range rel.Hooks {
+			texts[h.Path] += h.Manifest
+		}
+		l.mask = *newMask(Target{Input: chart.Input{Values: rel.Config}}, rendering{files: texts})
+		at, err = l.end(rel, wait, skip && last.Status == helm.StatusUninstalling)
 	}
+	stays := map[helm.HookEvent]string{helm.HookPreDelete: "stay: switch the module on again, ", helm.HookPostDelete: "are deleted: "}[at]
 	switch err = l.ended(err); {
 	case err == nil:
 		return nil
-	case !m.whole(context.WithoutCancel(ctx), ref):
+	case stays == "":
 		return fmt.Errorf("uninstalling %s: %w", ref, err)
 	}
-	return fmt.Errorf("uninstalling %s, by a pre-delete hook of its chart: %w; its objects stay: switch the module on again, mend what keeps the hook, or have it skipped by: kubectl annotate module %s %s=%s",
-		ref, err, ref.Module, effect.ReconcileAnnotation, effect.WithoutHooks)
+	return fmt.Errorf("uninstalling %s, by a %s hook of its chart: %w; its objects %smend what keeps the hook, or have it skipped by: kubectl annotate --overwrite module %s %s=%s",
+		ref, at, err, stays, ref.Module, effect.ReconcileAnnotation, effect.WithoutHooks)
 }
 
-// whole says whether a release is uninstalling of which nothing is deleted yet: a pre-delete hook has not succeeded.
-func (m *Manager) whole(ctx context.Context, ref Ref) bool {
-	rel, err := m.Last(ctx, ref.Namespace, ref.Name)
-	return err == nil && rel != nil && rel.Info.Status == helm.StatusUninstalling && slices.ContainsFunc(rel.Hooks, func(h *helm.Hook) bool {
-		return slices.Contains(h.Events, helm.HookPreDelete) && h.LastRun.Phase != helm.HookPhaseSucceeded
+// whole says whether a release is uninstalling and nothing of it is deleted yet: a pre-delete hook has not succeeded
+// since then.
+func whole(rel *helm.Release) bool {
+	return rel.Info.Status == helm.StatusUninstalling && slices.ContainsFunc(rel.Hooks, func(h *helm.Hook) bool {
+		return slices.Contains(h.Events, helm.HookPreDelete) &&
+			(h.LastRun.Phase != helm.HookPhaseSucceeded || h.LastRun.StartedAt.Before(rel.Info.Deleted))
 	})
 }
 
@@ -114,17 +123,17 @@ func (m *Manager) Again(module string, hookless bool) {
 	}
 }
 
-// end is uninstall, once the revision is read; hookless: without hooks.
-func (l *life) end(rel *helm.Release, wait, hookless bool) error {
+// end is uninstall, once the revision is read; hookless: without hooks. at is when the hook runs that has failed.
+func (l *life) end(rel *helm.Release, wait, hookless bool) (at helm.HookEvent, err error) {
 	holds(l.ctx, len(rel.Manifest))
 	if rel.Info.Status != helm.StatusUninstalled {
 		objects, unserved, err := l.m.storedObjects(l.ref, rel.Manifest)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for _, o := range unserved {
 			if err := l.m.unserved(l.ctx, o); err != nil {
-				return err
+				return "", err
 			}
 		}
 		if rel.Info.Status == helm.StatusUninstalling {
@@ -139,11 +148,13 @@ func (l *life) end(rel *helm.Release, wait, hookless bool) error {
 			rel.Hooks = nil
 		}
 		l.hooked = l.hookNames(rel)
-		if err := l.hooks(rel, helm.HookPreDelete, nil); err != nil {
-			return err
+		if whole(rel) { // else they have succeeded, and deleted what they would need once more
+			if err := l.hooks(rel, helm.HookPreDelete, nil); err != nil {
+				return helm.HookPreDelete, err
+			}
 		}
 		if err := l.record(rel, false); err != nil {
-			return err
+			return "", err
 		}
 		objects = slices.DeleteFunc(objects, func(s stored) bool { return helm.Keeps(s.obj.GetAnnotations()) })
 		err = l.delete(objects, true, wait, func(s stored) (bool, error) {
@@ -154,22 +165,22 @@ func (l *life) end(rel *helm.Release, wait, hookless bool) error {
 			return deleted, err
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := l.hooks(rel, helm.HookPostDelete, nil); err != nil {
-			return err
+			return helm.HookPostDelete, err
 		}
 	}
 	all, err := l.m.revisions(l.ctx, l.ref)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, r := range slices.Backward(all) {
 		if err := l.m.drop(l.ctx, l.ref, r.Number); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // delete calls one for each object. With wait it returns once the deleted ones are gone.

@@ -114,8 +114,9 @@ type Module struct {
 	Unseen []string `json:"unseen,omitempty"`
 	// LastError is the error of the last try; empty after a success.
 	LastError string `json:"lastError,omitempty"`
-	// NextTry is when a failed step is tried again.
+	// NextTry is when a failed step is tried again. Stalled: none is before somebody changes something.
 	NextTry *time.Time `json:"nextTry,omitempty"`
+	Stalled bool       `json:"stalled,omitempty"`
 	// PendingMessages is how many messages of http.send wait.
 	PendingMessages int `json:"pendingMessages,omitempty"`
 	// Since is when the state was entered.

@@ -207,7 +207,7 @@ func (v *View) moduleStatus(m *module) status.Module {
 		ref := m.pass.Refs()[0]
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
-	out.NextTry = future(m.pass.RetryAt(), v.now)
+	out.NextTry, out.Stalled = future(m.pass.RetryAt(), v.now), m.barred() || m.pass.Awaits() == lane.AwaitsChange
 	out.Drifted, out.Unseen = v.driftStatus(m), m.findings[unseen]
 	if why := m.repairs.Unsure(); why != "" {
 		out.Unseen = append(slices.Clip(out.Unseen), why)

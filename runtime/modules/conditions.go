@@ -52,7 +52,10 @@ func progress(m status.Module, hooks []status.Hook) (ready, reconciling, stalled
 		is.ready, is.reason, is.reconciling = metav1.ConditionUnknown, "Upgrading", true
 	}
 	why := is.reason
-	if m.State == status.ModuleFailed {
+	switch {
+	case m.State == status.ModuleFailed && m.Stalled:
+		is.reconciling, is.stalled = false, true
+	case m.State == status.ModuleFailed:
 		why = "Retrying"
 	}
 	ready = condition("Ready", false, is.reason, text)

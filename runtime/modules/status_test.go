@@ -38,6 +38,8 @@ func TestConditions(t *testing.T) {
 	upgrading.Module.Upgrading = true
 	failed := web(status.ModuleFailed, 2)
 	failed.Module.LastError = "values: text is required"
+	rolledBack := failed
+	rolledBack.Module.Stalled = true
 	edited, contested := web(status.ModuleReady, 2), web(status.ModuleReady, 2)
 	edited.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", Missing: true}}
 	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web"}, {Object: "Service apps/web", By: []string{"kubectl-edit"}, Contested: true}}
@@ -60,6 +62,7 @@ func TestConditions(t *testing.T) {
 		"not seen":      {unseen, []string{"Ready=True", "Drifted=Unknown/NotSeen"}},
 		"not all seen":  {both, []string{"Ready=True", "Drifted=True/Drifted"}},
 		"failed":        {failed, []string{"Ready=False/Failed", "ValuesValid=False/Invalid", "Released=False/Failed", "Reconciling=True/Retrying", "Stalled=False"}},
+		"rolled back":   {rolledBack, []string{"Ready=False/Failed", "Reconciling=False", "Stalled=True/Failed"}},
 		"broken":        {web(status.ModuleBroken, -1), []string{"Ready=False/Broken", "Reconciling=False", "Stalled=True"}},
 		"off":           {off, []string{"Ready=False/Off", "Enabled=False/Off", "Released=False/NotInstalled", "Reconciling=False", "Stalled=False"}},
 		"paused":        {web(status.ModulePaused, 2), []string{"Ready=False/Paused", "Released=False/Paused", "Reconciling=False"}},
