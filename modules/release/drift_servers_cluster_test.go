@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -141,7 +142,10 @@ func TestDriftOfAggregatedAPIs(t *testing.T) {
 	w, f := newRealDrift(t)
 	group := f.ns + ".aggregated.example.com"
 	backend := store.New(store.Options{Builtins: store.NewBuiltins(), MakeNamespaces: true})
-	server := httptest.NewTLSServer(unmanaged{simrest.New(simrest.Options{Store: backend})})
+	server := httptest.NewUnstartedServer(unmanaged{simrest.New(simrest.Options{Store: backend})})
+	// A controller of the cluster may watch the kind, as long as it is answered.
+	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() }
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	crd := strings.NewReplacer("gadgets", "gears", "gadget", "gear", "Gadget", "Gear").Replace(replaceGroup(gadgetCRD, group))
 	post, err := server.Client().Post(server.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", strings.NewReader(crd))
