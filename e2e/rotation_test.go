@@ -7,7 +7,6 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,9 +128,7 @@ hook(check, on = [k8s.validate("v1", "ConfigMap", failure_policy = "fail", names
 		t.Errorf("%d certificates while %d requests were made", len(seen), asked.Load())
 	}
 	for _, what := range []string{"made a new serving certificate", "made an authority that follows the one before", "dropped 1 old authorities"} {
-		if !strings.Contains(f.process.Output(), what) {
-			t.Errorf("the log does not say %q", what)
-		}
+		f.eventually("the log tells of it", func() error { return holds(f.process.Output(), []string{what}) })
 	}
 	// The API server knows the bundle that is in the Secret.
 	s, err := secrets.Get(t.Context(), "starling-webhooks", metav1.GetOptions{})
