@@ -9,20 +9,20 @@ import (
 // between the two; nil: they are not known. It takes from the room as much as it fills
 // in, and nothing comes back.
 func (s *Schema) refill(in, was, filled map[string]any, touched []*edit, room *room) map[string]any {
-	if s == nil || s.defaults == nil {
+	if s == nil {
 		return in
 	}
-	out, _ := s.defaults.refill(value{in, true}, value{was, true}, value{filled, true}, touched, room).v.(map[string]any)
+	out, _ := s.known.refill(value{in, true}, value{was, true}, value{filled, true}, touched, room).v.(map[string]any)
 	return out
 }
 
 // refill is fill of in, which is in the place of was, of which filled was made.
-func (f *filler) refill(in, was, filled value, touched []*edit, room *room) value {
+func (k *knownFields) refill(in, was, filled value, touched []*edit, room *room) value {
 	now, isMap := in.v.(map[string]any)
 	before, wasMap := was.v.(map[string]any)
 	done, filledMap := filled.v.(map[string]any)
-	if !isMap || !wasMap || !filledMap || f == nil || now == nil || before == nil || anySets(touched) {
-		return f.anew(in, filled, room)
+	if !isMap || !wasMap || !filledMap || k == nil || now == nil || before == nil || anySets(touched) {
+		return k.anew(in, filled, room)
 	}
 	if same(now, before) {
 		return filled
@@ -32,24 +32,20 @@ func (f *filler) refill(in, was, filled value, touched []*edit, room *room) valu
 	if touched == nil {
 		edits = differing(now, before)
 	}
-	for k, below := range edits {
-		field, known := f.fields[k]
-		if !known {
-			field = f.of(k, room)
-		}
-		old := valueIn(done, k)
-		next := valueIn(now, k)
-		if field != nil && (known || next.there) {
-			switch v, there := field.gap(next.v, next.there, room); {
-			case !there:
-				next = value{}
-			case next.there && next.v != nil:
-				next = field.refill(next, valueIn(before, k), old, below, room)
-			default: // a default, which no edit leads to
-				next = field.anew(value{v, true}, old, room)
+	for key, below := range edits {
+		field := k.of(key, &room.work)
+		old, next := valueIn(done, key), valueIn(now, key)
+		if _, named := k.fields[key]; field != nil && (named || next.there) {
+			switch filled := field.gap(next, room); {
+			case filled.there && next.there && next.v != nil:
+				next = field.refill(next, valueIn(before, key), old, below, room)
+			case filled.there: // a default, which no edit leads to
+				next = field.anew(filled, old, room)
+			default:
+				next = filled
 			}
 		}
-		out = put(out, done, k, old, next)
+		out = put(out, done, key, old, next)
 	}
 	return value{out, true}
 }
@@ -71,8 +67,8 @@ func differing(a, b map[string]any) map[string][]*edit {
 }
 
 // anew is refill without what was filled before, but for its map when it is the same.
-func (f *filler) anew(in, filled value, room *room) value {
-	out := value{f.fill(in.v, room), in.there}
+func (k *knownFields) anew(in, filled value, room *room) value {
+	out := value{k.fill(in.v, room), in.there}
 	if out.there == filled.there && reflect.DeepEqual(out.v, filled.v) {
 		return filled
 	}

@@ -13,12 +13,9 @@ type Schema struct {
 	file     string
 	root     *structural.Structural // as far as Kubernetes has a form for it
 	known    *knownFields
-	defaults *filler
 	spec     *spec.Schema
-	patterns map[string]int // of texts: how many instructions each has
-	keys     map[string]keyPattern
+	patterns map[string]keyPattern
 	rules    *cel.Validator // nil: no rules
-	helm     *required      // nil: nothing is required for Helm
 	remarks  *SchemaError   // nil: none
 }
 

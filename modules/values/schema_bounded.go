@@ -33,8 +33,7 @@ const tooMuch = "there is too much to check: these values are too many for the s
 // check is one validation of some values. The validator asks it for the validator of each
 // item and each field; alternatives and patterns of keys are looked at here, value by value.
 type check struct {
-	patterns map[string]int // how many instructions each has
-	keys     map[string]keyPattern
+	patterns map[string]keyPattern
 	work     int
 	mistakes int
 }
@@ -102,43 +101,9 @@ func (c *check) keywords(s *spec.Schema, v any) {
 		c.work += visitWork/10 + len(text)
 	}
 	if text, ok := v.(string); ok && (s.MaxLength == nil || int64(len(text)) <= *s.MaxLength*4) {
-		c.work += len(text) * (1 + patternWork*c.patterns[s.Pattern])
+		c.work += len(text) * (1 + patternWork*c.patterns[s.Pattern].size)
 		if s.Format != "" {
 			c.work += len(text) * visitWork / 10
-		}
-	}
-}
-
-func alternativesOf(s *spec.Schema) [][]spec.Schema {
-	out := [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf}
-	if s.Not != nil {
-		out = append(out, []spec.Schema{*s.Not})
-	}
-	return out
-}
-
-func patternSizes(s *spec.Schema, sizes map[string]int) {
-	if s == nil {
-		return
-	}
-	if s.Pattern != "" {
-		sizes[s.Pattern] = patternSize(s.Pattern)
-	}
-	for _, field := range s.Properties {
-		patternSizes(&field, sizes)
-	}
-	if s.AdditionalProperties != nil {
-		patternSizes(s.AdditionalProperties.Schema, sizes)
-	}
-	if s.Items != nil {
-		patternSizes(s.Items.Schema, sizes)
-	}
-	for _, field := range s.PatternProperties {
-		patternSizes(&field, sizes)
-	}
-	for _, of := range alternativesOf(s) {
-		for i := range of {
-			patternSizes(&of[i], sizes)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (n *checkedNode) patterns(v any, r *validate.Result) {
 			r.Merge(c.node(&field, n.path+"."+key, n.formats).Validate(m[key]))
 		}
 		for _, text := range texts {
-			pattern := c.keys[text]
+			pattern := c.patterns[text]
 			if c.work += pattern.work(key); c.over() {
 				return
 			}

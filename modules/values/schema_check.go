@@ -20,7 +20,7 @@ func (s *Schema) Validate(v, old map[string]any) []Problem {
 	if v == nil {
 		v = map[string]any{}
 	}
-	c := check{patterns: s.patterns, keys: s.keys}
+	c := check{patterns: s.patterns}
 	ps := c.validate(s.spec, v)
 	if c.over() {
 		return capped(ps)
@@ -48,7 +48,7 @@ func (s *Schema) missing(v map[string]any) []Problem {
 	if s == nil {
 		return nil
 	}
-	return capped(s.helm.check(v, ""))
+	return capped(s.known.missing(v, ""))
 }
 
 // Unknown reports the fields of v that the schema does not have, except below
@@ -58,7 +58,7 @@ func (s *Schema) Unknown(v map[string]any) []Problem {
 	if s == nil {
 		return nil
 	}
-	var u unknowns
+	u := unknowns{work: maxWork}
 	u.look(v, s.known, "")
 	sortProblems(u.found)
 	return capped(u.found)

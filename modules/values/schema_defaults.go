@@ -33,10 +33,10 @@ func (s *Schema) fill(v map[string]any, room *room) map[string]any {
 	if v == nil {
 		v = map[string]any{}
 	}
-	if s == nil || s.defaults == nil {
+	if s == nil {
 		return v
 	}
-	out, _ := s.defaults.fill(v, room).(map[string]any)
+	out, _ := s.known.fill(v, room).(map[string]any)
 	return out
 }
 
@@ -66,161 +66,74 @@ func (r *room) take(v any) {
 	}
 }
 
-// filler is what a schema has to do with gaps; parts without defaults and
-// without fields that may not be null are nil.
-type filler struct {
-	value    any // the default, nil for none
-	nullable bool
-	fields   map[string]*filler
-	patterns []patternFiller // in the order of their texts; the first one counts
-	rest     *filler         // additionalProperties
-	items    *filler
-	names    []string // of fields, sorted
-}
-
-type patternFiller struct {
-	keyPattern
-	*filler
-}
-
-// newFiller makes the filler of a shape. Defaults of the shape itself get those inside them, so
-// that whoever checks a default sees it as values will have it. They take from the room; once
-// that is used up, defaults stay as they stand in the schema.
-func newFiller(m map[string]any, keys map[string]keyPattern, room *room) *filler {
-	f := &filler{value: m["default"], nullable: m["nullable"] == true}
-	fields, _ := m["properties"].(map[string]any)
-	for name, v := range fields {
-		if f.fields == nil {
-			f.fields = map[string]*filler{}
-		}
-		c, _ := v.(map[string]any)
-		f.fields[name] = newFiller(c, keys, room)
-	}
-	f.names = slices.Sorted(maps.Keys(f.fields))
-	patterns, _ := m["patternProperties"].(map[string]any)
-	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		c, _ := patterns[text].(map[string]any)
-		f.patterns = append(f.patterns, patternFiller{keys[text], newFiller(c, keys, room)})
-	}
-	if c, ok := m["additionalProperties"].(map[string]any); ok {
-		f.rest = newFiller(c, keys, room)
-	}
-	if c, ok := m["items"].(map[string]any); ok {
-		f.items = newFiller(c, keys, room)
-	}
-	if f.value == nil {
-		return f
-	}
-	if whole := f.fill(f.value, room); !room.used() {
-		f.value = whole
-		m["default"] = whole
-	}
-	return f
-}
-
-// of returns the filler of a field without a name in the schema, nil for none.
-func (f *filler) of(key string, room *room) *filler {
-	for _, p := range f.patterns {
-		if room.work -= p.work(key); room.used() {
-			return nil
-		}
-		if p.MatchString(key) {
-			return p.filler
-		}
-	}
-	return f.rest
-}
-
 // fill returns v, or a changed copy.
-func (f *filler) fill(v any, room *room) any {
-	if f == nil || room.used() {
+func (k *knownFields) fill(v any, room *room) any {
+	if k == nil || room.used() {
 		return v
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		return f.fillMap(v, room)
+		return k.fillMap(v, room)
 	case []any:
-		return f.fillList(v, room)
+		return k.fillList(v, room)
 	}
 	return v
 }
 
-func (f *filler) fillMap(m map[string]any, room *room) any {
-	out := m
-	put := func(k string, v any, there bool) {
-		if same(out, m) {
-			out = maps.Clone(m)
-		}
-		if there {
-			out[k] = v
-		} else {
-			delete(out, k)
-		}
+func (k *knownFields) fillMap(m map[string]any, room *room) any {
+	out, names := m, k.names
+	if k.rest != nil || len(k.patterns) > 0 {
+		names = slices.AppendSeq(slices.Clip(names), maps.Keys(m))
 	}
-	for _, k := range f.names {
-		field := f.fields[k]
-		was, there := m[k]
-		now, keep := field.gap(was, there, room)
-		if keep {
-			now = field.fill(now, room)
-		}
-		if keep != there || !same(now, was) {
-			put(k, now, keep)
-		}
-	}
-	if f.rest == nil && len(f.patterns) == 0 {
-		return out
-	}
-	for k, was := range m {
-		if _, known := f.fields[k]; known {
+	for i, name := range names {
+		field, named := k.fields[name]
+		if !named {
+			field = k.of(name, &room.work)
+		} else if i >= len(k.names) {
 			continue
 		}
-		field := f.of(k, room)
 		if field == nil {
 			continue
 		}
-		now, keep := field.gap(was, true, room)
-		if keep {
-			now = field.fill(now, room)
+		was := valueIn(m, name)
+		now := field.gap(was, room)
+		if now.there {
+			now.v = field.fill(now.v, room)
 		}
-		if !keep || !same(now, was) {
-			put(k, now, keep)
-		}
+		out = put(out, m, name, was, now)
 	}
 	return out
 }
 
-func (f *filler) fillList(l []any, room *room) any {
-	if f.items == nil {
+func (k *knownFields) fillList(l []any, room *room) any {
+	if k.items == nil {
 		return l
 	}
 	out := l
 	for i, was := range l {
-		now, keep := f.items.gap(was, true, room)
-		if !keep {
+		now := k.items.gap(value{was, true}, room)
+		if !now.there {
 			continue // a list keeps its length; validation refuses the null
 		}
-		if now = f.items.fill(now, room); !same(now, was) {
+		if now.v = k.items.fill(now.v, room); !same(now.v, was) {
 			if len(out) > 0 && &out[0] == &l[0] {
 				out = slices.Clone(l)
 			}
-			out[i] = now
+			out[i] = now.v
 		}
 	}
 	return out
 }
 
-// gap returns what is in the place of v: the default for nothing and for a
-// null that is not allowed; false for nothing.
-func (f *filler) gap(v any, there bool, room *room) (any, bool) {
-	if there && (v != nil || f.nullable) {
-		return v, true
+// gap returns what is in the place of v: the default for nothing and for a null that is not allowed.
+func (k *knownFields) gap(v value, room *room) value {
+	if v.there && (v.v != nil || k.nullable) {
+		return v
 	}
-	if f.value != nil {
-		if room.take(f.value); room.used() {
-			return nil, false
+	if k.value != nil {
+		if room.take(k.value); !room.used() {
+			return value{runtime.DeepCopyJSONValue(k.value), true}
 		}
-		return runtime.DeepCopyJSONValue(f.value), true
 	}
-	return nil, false
+	return value{}
 }

@@ -19,35 +19,19 @@ var alternativeKeys = []string{"allOf", "anyOf", "oneOf"}
 // there additionalProperties: false tells values apart, for unknown fields are refused
 // anyway.
 func normalSchema(m map[string]any, nested bool) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		kind, known := keywords[k]
-		if !known {
-			continue
+	out := mapSchemas("", m, func(_, key string, c map[string]any) any {
+		return normalSchema(c, nested || key == "not" || keywords[key] == schemaList)
+	})
+	maps.DeleteFunc(out, func(k string, v any) bool {
+		_, known := keywords[k]
+		return !known || k == "examples" || k == "const" || k == foreignRules || k == "additionalProperties" && v == false && !nested ||
+			k == forHelm && nested
+	})
+	if v, given := m["type"]; given {
+		types, null := typeList(v)
+		if out["type"] = strings.Join(types, ","); null {
+			out["nullable"] = true
 		}
-		switch {
-		case k == "additionalProperties" && v == false && !nested, k == "examples", k == "const", k == foreignRules:
-			continue
-		case k == "type":
-			types, null := typeList(v)
-			if out[k] = strings.Join(types, ","); null {
-				out["nullable"] = true
-			}
-			continue
-		case k == "nullable" && out[k] == true: // "null" is in the list of types
-			continue
-		}
-		switch kind {
-		case schemaOne, schemaOrBool:
-			if c, ok := v.(map[string]any); ok {
-				v = normalSchema(c, nested || k == "not")
-			}
-		case schemaList:
-			v = eachSchema(v, func(c map[string]any) map[string]any { return normalSchema(c, true) })
-		case schemaMap:
-			v = eachField(v, func(c map[string]any) map[string]any { return normalSchema(c, nested) })
-		}
-		out[k] = v
 	}
 	if one, ok := m["const"]; ok {
 		if _, both := out["enum"]; both {
@@ -58,13 +42,50 @@ func normalSchema(m map[string]any, nested bool) map[string]any {
 		}
 	}
 	if rules, ok := m[foreignRules].([]any); ok {
-		own, _ := out["x-kubernetes-validations"].([]any)
+		own, _ := out[ownRules].([]any)
 		own = slices.Clip(own)
 		for _, rule := range rules {
 			r, _ := rule.(map[string]any)
 			own = append(own, map[string]any{"rule": r["expression"], "message": r["message"]})
 		}
-		out["x-kubernetes-validations"] = own
+		out[ownRules] = own
+	}
+	return out
+}
+
+// mapSchemas copies a schema of the values at a path with what f makes of each schema in it, which is in the value of
+// key.
+func mapSchemas(at string, m map[string]any, f func(at, key string, c map[string]any) any) map[string]any {
+	out := make(map[string]any, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		child := func(at string, v any) any {
+			if c, isSchema := v.(map[string]any); isSchema {
+				return f(at, key, c)
+			}
+			return v
+		}
+		out[key] = m[key]
+		switch kind := keywords[key]; v := m[key].(type) {
+		case []any:
+			if kind == schemaList {
+				all := make([]any, len(v))
+				for i, e := range v {
+					all[i] = child(at, e)
+				}
+				out[key] = all
+			}
+		case map[string]any:
+			switch kind {
+			case schemaOne, schemaOrBool:
+				out[key] = child(at+"[*]", v)
+			case schemaMap:
+				fields := make(map[string]any, len(v))
+				for _, name := range slices.Sorted(maps.Keys(v)) {
+					fields[name] = child(joinKey(at, name), v[name])
+				}
+				out[key] = fields
+			}
+		}
 	}
 	return out
 }
@@ -86,65 +107,25 @@ func typeList(v any) (types []string, null bool) {
 	return types, false
 }
 
-func eachSchema(v any, f func(map[string]any) map[string]any) any {
-	l, _ := v.([]any)
-	out := make([]any, len(l))
-	for i, e := range l {
-		if m, ok := e.(map[string]any); ok {
-			e = f(m)
-		}
-		out[i] = e
-	}
-	return out
-}
-
-func eachField(v any, f func(map[string]any) map[string]any) any {
-	m, _ := v.(map[string]any)
-	out := make(map[string]any, len(m))
-	for k, e := range m {
-		if c, ok := e.(map[string]any); ok {
-			e = f(c)
-		}
-		out[k] = e
-	}
-	return out
-}
-
 // shape puts the alternatives of a normal schema together. Some are left in allOf without
 // a content: they mark that the schema looks at a value as a whole.
 func shape(m map[string]any) map[string]any {
-	out, alternatives := make(map[string]any, len(m)), map[string]any(nil)
-	split := m["not"] != nil
-	for k, v := range m {
-		switch keywords[k] {
-		case schemaList:
-			continue
-		case schemaMap:
-			v = eachField(v, shape)
-		case schemaOne, schemaOrBool:
-			if k == "not" {
-				continue
-			}
-			if c, ok := v.(map[string]any); ok {
-				v = shape(c)
-			} else if v == false {
-				continue // the validator alone looks at it
-			}
-		}
-		out[k] = v
-	}
+	out := mapSchemas("", m, func(_, _ string, c map[string]any) any { return shape(c) })
+	split, alternatives := m["not"] != nil, map[string]any(nil)
 	for _, k := range alternativeKeys {
-		l, _ := m[k].([]any)
+		l, _ := out[k].([]any)
 		for _, e := range l {
 			split = true
-			c, _ := e.(map[string]any)
-			if c = shape(c); alternatives == nil {
+			if c, _ := e.(map[string]any); alternatives == nil {
 				alternatives = c
 			} else {
 				unite(alternatives, c, true)
 			}
 		}
 	}
+	maps.DeleteFunc(out, func(k string, v any) bool { // the validator alone looks at these
+		return keywords[k] == schemaList || k == "not" || k == "additionalProperties" && v == false
+	})
 	unite(out, alternatives, false)
 	if split {
 		out["allOf"] = []any{map[string]any{}}
@@ -300,24 +281,13 @@ func typeOf(v any) string {
 // type or several, of several patterns or beside named ones, are left open: the validator
 // looks at them. fail hears of rules that would not be looked at.
 func structure(path string, m map[string]any, fail func(path, format string, args ...any)) map[string]any {
-	out := make(map[string]any, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		v := m[k]
-		switch c, isSchema := v.(map[string]any); {
-		case k == "patternProperties":
-			continue
-		case k == "properties":
-			fields := make(map[string]any, len(c))
-			for _, name := range slices.Sorted(maps.Keys(c)) {
-				field, _ := c[name].(map[string]any)
-				fields[name] = structure(joinKey(path, name), field, fail)
-			}
-			v = fields
-		case isSchema && (k == "items" || k == "additionalProperties"):
-			v = structure(path+"[*]", c, fail)
+	out := mapSchemas(path, m, func(at, key string, c map[string]any) any {
+		if key == "patternProperties" || key == "allOf" {
+			return c
 		}
-		out[k] = v
-	}
+		return structure(at, c, fail)
+	})
+	delete(out, "patternProperties")
 	switch types := splitTypes(m); {
 	case slices.Equal(types, []string{"integer", "string"}):
 		delete(out, "type")
@@ -344,13 +314,7 @@ func structure(path string, m map[string]any, fail func(path, format string, arg
 	case len(patterns) > 0, len(fields) > 0 && more != nil:
 		delete(out, "additionalProperties")
 		out[open] = true
-		c, _ := more.(map[string]any)
-		hidden := hasRules(c)
-		for _, v := range patterns {
-			c, _ := v.(map[string]any)
-			hidden = hidden || hasRules(c)
-		}
-		if hidden {
+		if hasRules(map[string]any{"patternProperties": patterns, "additionalProperties": more}) {
 			fail(path, "x-kubernetes-validations and x-kubernetes-list-type do not work below additionalProperties beside properties, nor below several "+
 				"patternProperties: write the rules beside them")
 		}
@@ -359,25 +323,10 @@ func structure(path string, m map[string]any, fail func(path, format string, arg
 }
 
 // hasRules says whether a shape has, in it or below, what the structure alone looks at.
-func hasRules(m map[string]any) bool {
-	if l, _ := m["x-kubernetes-validations"].([]any); len(l) > 0 {
-		return true
-	}
-	if kind := m["x-kubernetes-list-type"]; kind != nil && kind != "atomic" {
-		return true
-	}
-	for _, k := range []string{"items", "additionalProperties"} {
-		if c, ok := m[k].(map[string]any); ok && hasRules(c) {
-			return true
-		}
-	}
-	for _, k := range []string{"properties", "patternProperties"} {
-		fields, _ := m[k].(map[string]any)
-		for _, v := range fields {
-			if c, ok := v.(map[string]any); ok && hasRules(c) {
-				return true
-			}
-		}
-	}
-	return false
+func hasRules(m map[string]any) (has bool) {
+	rules, _ := m[ownRules].([]any)
+	kind := m["x-kubernetes-list-type"]
+	has = len(rules) > 0 || kind != nil && kind != "atomic"
+	mapSchemas("", m, func(_, _ string, c map[string]any) any { has = has || hasRules(c); return nil })
+	return has
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/starling-operator/starling/runtime/message"
 )
 
-// keyPattern is a pattern of patternProperties.
+// keyPattern is a pattern of patternProperties, or without an expression one of texts.
 type keyPattern struct {
 	*regexp.Regexp
 	size int // how many instructions it has
@@ -19,50 +19,20 @@ type keyPattern struct {
 // work is what it takes to match a key, in steps of [check].
 func (p keyPattern) work(key string) int { return visitWork/10 + len(key)*(1+patternWork*p.size) }
 
-// keyPatterns compiles all patterns of keys of a schema in its normal form, once each.
-func keyPatterns(m map[string]any, found map[string]keyPattern) {
-	patterns, _ := m["patternProperties"].(map[string]any)
-	for text := range patterns {
-		if _, done := found[text]; done {
-			continue
-		}
-		if re, err := regexp.Compile(text); err == nil { // the parser has said it of others
-			found[text] = keyPattern{Regexp: re, size: patternSize(text)}
-		}
-	}
-	for k, v := range m {
-		switch keywords[k] {
-		case schemaOne, schemaOrBool:
-			if c, ok := v.(map[string]any); ok {
-				keyPatterns(c, found)
-			}
-		case schemaList:
-			l, _ := v.([]any)
-			for _, e := range l {
-				if c, ok := e.(map[string]any); ok {
-					keyPatterns(c, found)
-				}
-			}
-		case schemaMap:
-			fields, _ := v.(map[string]any)
-			for _, e := range fields {
-				if c, ok := e.(map[string]any); ok {
-					keyPatterns(c, found)
-				}
-			}
-		}
-	}
-}
-
-// knownFields is which fields a shape has.
+// knownFields is which fields a shape has, what stands in gaps, and what Helm needs.
 type knownFields struct {
 	fields   map[string]*knownFields
-	patterns []knownPattern
-	rest     *knownFields // additionalProperties
+	names    []string       // of fields, sorted
+	patterns []knownPattern // in the order of their texts; the first one counts
+	rest     *knownFields   // additionalProperties
 	items    *knownFields
 	all      bool // all fields are allowed
 	embedded bool // an object of Kubernetes
 	scalar   bool // no map and no list
+
+	value    any // the default, nil for none
+	nullable bool
+	forHelm  []string // x-required-for-helm
 }
 
 type knownPattern struct {
@@ -70,44 +40,93 @@ type knownPattern struct {
 	*knownFields
 }
 
-func newKnownFields(m map[string]any, keys map[string]keyPattern) *knownFields {
+// newKnownFields reads a shape. Its defaults get those inside them, so that whoever checks a default sees it as values
+// will have it. They take from the room; once that is used up, defaults stay as they stand in the schema.
+func newKnownFields(m map[string]any, keys map[string]keyPattern, room *room) *knownFields {
 	types := splitTypes(m)
+	needs, _ := m[forHelm].([]any)
 	k := &knownFields{
-		all:      m[open] == true || m["additionalProperties"] == true || len(types) == 0 && saysNothingOfFields(m),
+		// Without a type and fields a shape takes every value.
+		all: m[open] == true || m["additionalProperties"] == true ||
+			len(types) == 0 && m["properties"] == nil && m["patternProperties"] == nil && m["additionalProperties"] == nil,
 		embedded: m["x-kubernetes-embedded-resource"] == true,
 		scalar:   len(types) > 0 && !slices.Contains(types, "object"),
+		value:    m["default"], nullable: m["nullable"] == true, forHelm: texts(needs),
+		fields: map[string]*knownFields{},
+	}
+	below := func(v any) *knownFields {
+		c, isSchema := v.(map[string]any)
+		if !isSchema {
+			return nil
+		}
+		return newKnownFields(c, keys, room)
 	}
 	fields, _ := m["properties"].(map[string]any)
-	for name, v := range fields {
-		if k.fields == nil {
-			k.fields = map[string]*knownFields{}
-		}
-		c, _ := v.(map[string]any)
-		k.fields[name] = newKnownFields(c, keys)
+	k.names = slices.Sorted(maps.Keys(fields))
+	for _, name := range k.names {
+		k.fields[name] = below(fields[name])
 	}
 	patterns, _ := m["patternProperties"].(map[string]any)
 	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		c, _ := patterns[text].(map[string]any)
-		k.patterns = append(k.patterns, knownPattern{keys[text], newKnownFields(c, keys)})
+		k.patterns = append(k.patterns, knownPattern{keys[text], below(patterns[text])})
 	}
-	if c, ok := m["additionalProperties"].(map[string]any); ok {
-		k.rest = newKnownFields(c, keys)
+	k.rest, k.items = below(m["additionalProperties"]), below(m["items"])
+	if k.value == nil {
+		return k
 	}
-	if c, ok := m["items"].(map[string]any); ok {
-		k.items = newKnownFields(c, keys)
+	if whole := k.fill(k.value, room); !room.used() {
+		k.value, m["default"] = whole, whole
 	}
 	return k
 }
 
-// saysNothingOfFields says that a shape names no field: without a type it takes every value.
-func saysNothingOfFields(m map[string]any) bool {
-	return m["properties"] == nil && m["patternProperties"] == nil && m["additionalProperties"] == nil
+// of returns what is known of a field; nil: nothing, or the work is done.
+func (k *knownFields) of(key string, work *int) *knownFields {
+	if field, named := k.fields[key]; named {
+		return field
+	}
+	for _, p := range k.patterns {
+		if *work -= p.work(key); *work < 0 {
+			return nil
+		}
+		if p.MatchString(key) {
+			return p.knownFields
+		}
+	}
+	return k.rest
+}
+
+// missing is what x-required-for-helm asks for and is not there.
+func (k *knownFields) missing(v any, path string) (out []Problem) {
+	if k == nil {
+		return nil
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			out = append(out, k.items.missing(e, joinIndex(path, i))...)
+		}
+	case map[string]any:
+		for _, name := range k.forHelm {
+			if v[name] == nil {
+				out = append(out, Problem{Path: joinKey(path, name), Message: "is required before the chart can be rendered, and nobody has set it yet"})
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			field, named := k.fields[key]
+			if !named {
+				field = k.rest
+			}
+			out = append(out, field.missing(v[key], joinKey(path, key))...)
+		}
+	}
+	return out
 }
 
 // unknowns are fields that a schema does not have.
 type unknowns struct {
 	found []Problem
-	work  int
+	work  int // what is left of maxWork
 }
 
 func (u *unknowns) look(v any, k *knownFields, path string) {
@@ -124,45 +143,28 @@ func (u *unknowns) look(v any, k *knownFields, path string) {
 			return // Validate says that it is no object
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if len(u.found) >= maxProblems || u.work > maxWork {
+			if len(u.found) >= maxProblems || u.work < 0 {
 				return
 			}
-			u.field(v[key], k, path, key)
+			p := joinKey(path, key)
+			switch field := k.of(key, &u.work); {
+			case u.work < 0:
+				u.found = append(u.found, Problem{Message: tooMuch})
+			case field != nil:
+				u.look(v[key], field, p)
+			case k.all, k.embedded && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key):
+			default:
+				u.found = append(u.found, Problem{Path: p, Message: unknownMessage(key, k)})
+			}
 		}
-	}
-}
-
-func (u *unknowns) field(v any, k *knownFields, path, key string) {
-	p := joinKey(path, key)
-	if field, ok := k.fields[key]; ok {
-		u.look(v, field, p)
-		return
-	}
-	for _, pattern := range k.patterns {
-		if u.work += pattern.work(key); u.work > maxWork {
-			u.found = append(u.found, Problem{Message: tooMuch})
-			return
-		}
-		if pattern.MatchString(key) {
-			u.look(v, pattern.knownFields, p)
-			return
-		}
-	}
-	switch {
-	case k.rest != nil:
-		u.look(v, k.rest, p)
-	case k.all:
-	case k.embedded && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key):
-	default:
-		u.found = append(u.found, Problem{Path: p, Message: unknownMessage(key, k)})
 	}
 }
 
 func unknownMessage(key string, k *knownFields) string {
-	names := slices.Sorted(maps.Keys(k.fields))
-	if hint := message.Nearest(key, names); hint != "" {
+	if hint := message.Nearest(key, k.names); hint != "" {
 		return "unknown field" + didYouMean(hint)
 	}
+	names := slices.Clone(k.names)
 	for _, p := range k.patterns {
 		names = append(names, fmt.Sprintf("fields that match %q", p.String()))
 	}

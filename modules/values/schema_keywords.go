@@ -45,8 +45,9 @@ var keywords = map[string]keyword{
 	"title":                text,
 	"type":                 typeName,
 	"uniqueItems":          boolean,
-	"x-required-for-helm":  textList,
+	forHelm:                textList,
 	foreignRules:           list,
+	ownRules:               list,
 
 	"x-kubernetes-embedded-resource":       boolean,
 	"x-kubernetes-int-or-string":           boolean,
@@ -54,11 +55,14 @@ var keywords = map[string]keyword{
 	"x-kubernetes-list-type":               text,
 	"x-kubernetes-map-type":                text,
 	"x-kubernetes-preserve-unknown-fields": boolean,
-	"x-kubernetes-validations":             list,
 }
 
-// foreignRules are rules in CEL as addon-operator has them: expression in the place of rule.
-const foreignRules = "x-deckhouse-validations"
+const (
+	ownRules = "x-kubernetes-validations"
+	// foreignRules are rules in CEL as addon-operator has them: expression in the place of rule.
+	foreignRules = "x-deckhouse-validations"
+	forHelm      = "x-required-for-helm"
+)
 
 // annotations are keys that say nothing of values.
 var annotations = []string{"$comment", "$defs", "$id", "$schema", "contentEncoding", "contentMediaType", "definitions",
@@ -118,7 +122,8 @@ type schemaParser struct {
 	steps   int      // instructions of patterns
 
 	alternatives int // how many of allOf, anyOf, oneOf and not are above
-	patterns     int // how many patternProperties are
+	below        int // how many patternProperties are
+	patterns     map[string]keyPattern
 }
 
 const (
@@ -171,13 +176,14 @@ func (p *schemaParser) node(path string, m map[string]any) {
 		p.slow += len(rules)
 	}
 	keys, _ := m["patternProperties"].(map[string]any)
-	for pattern := range keys {
-		p.slow++
-		p.steps += patternSize(pattern)
-	}
+	patterns := slices.Collect(maps.Keys(keys))
 	if pattern, ok := m["pattern"].(string); ok {
-		p.slow++
-		p.steps += patternSize(pattern)
+		patterns = append(patterns, pattern)
+	}
+	for _, pattern := range patterns {
+		size := patternSize(pattern)
+		p.slow, p.steps = p.slow+1, p.steps+size
+		p.patterns[pattern] = keyPattern{p.patterns[pattern].Regexp, size}
 	}
 	if p.size() != "" {
 		return
@@ -222,8 +228,8 @@ func (p *schemaParser) value(path, key string, kind keyword, v any) {
 		defer func() { p.alternatives-- }()
 	}
 	if key == "patternProperties" {
-		p.patterns++
-		defer func() { p.patterns-- }()
+		p.below++
+		defer func() { p.below-- }()
 	}
 	switch kind {
 	case text:
@@ -293,8 +299,9 @@ func (p *schemaParser) types(path string, v any) {
 
 // place checks what Starling does not look at everywhere.
 func (p *schemaParser) place(path, key string, v any) {
-	broken := func(pattern string) {
-		if _, err := regexp.Compile(pattern); err != nil {
+	compile := func(pattern string) {
+		re, err := regexp.Compile(pattern)
+		if p.patterns[pattern] = (keyPattern{re, p.patterns[pattern].size}); err != nil {
 			p.fail(path, "%s must be valid regular expressions (RE2), but: %s", key, message.Line(err.Error()))
 		}
 	}
@@ -303,15 +310,15 @@ func (p *schemaParser) place(path, key string, v any) {
 	case key == "patternProperties":
 		m, _ := v.(map[string]any)
 		for _, pattern := range slices.Sorted(maps.Keys(m)) {
-			broken(pattern)
+			compile(pattern)
 		}
 	case key == "pattern" && p.alternatives > 0: // others are checked as those of CRDs
-		broken(text)
+		compile(text)
 	case p.alternatives > 0 && (key == "x-kubernetes-validations" || key == foreignRules):
 		p.fail(path, "%s does not work inside allOf, anyOf, oneOf and not: write it beside them", key)
 	case p.alternatives > 0 && key == "default":
 		p.remark(path, "default does nothing inside allOf, anyOf, oneOf and not: write it beside them")
-	case p.alternatives+p.patterns > 0 && key == "x-required-for-helm":
+	case p.alternatives+p.below > 0 && key == "x-required-for-helm":
 		p.remark(path, "x-required-for-helm does nothing inside alternatives and patternProperties")
 	case key == foreignRules:
 		l, _ := v.([]any)

@@ -58,7 +58,7 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 	if raw["type"] != "object" {
 		return nil, text.wrong("type must be object at the root")
 	}
-	p := &schemaParser{}
+	p := &schemaParser{patterns: map[string]keyPattern{}}
 	p.node("", raw)
 	if why := p.size(); why != "" {
 		return nil, text.wrong(why)
@@ -66,11 +66,10 @@ func ParseSchema(file string, data []byte, load func(name string) ([]byte, error
 	if len(p.errs) > 0 {
 		return nil, text.wrong(p.errs...)
 	}
-	s, err := buildSchema(text, raw)
+	s, err := buildSchema(text, raw, p.patterns)
 	if err != nil {
 		return nil, err
 	}
-	s.helm = requiredForHelm(raw)
 	if len(p.remarks) > 0 {
 		s.remarks = text.wrong(p.remarks...)
 	}
@@ -186,12 +185,10 @@ func texts(list []any) []string {
 const notStructural = "not a structural schema: "
 
 // buildSchema makes the schema from its tree, in which the parser has found no mistake.
-func buildSchema(text *schemaText, raw map[string]any) (*Schema, error) {
+func buildSchema(text *schemaText, raw map[string]any, patterns map[string]keyPattern) (*Schema, error) {
 	full := normalSchema(raw, false)
-	keys := map[string]keyPattern{}
-	keyPatterns(full, keys)
 	shaped := shape(full)
-	defaults := newFiller(shaped, keys, newRoom())
+	known := newKnownFields(shaped, patterns, newRoom())
 	var p schemaParser
 	tree := structure("", shaped, p.fail)
 	if len(p.errs) > 0 {
@@ -207,17 +204,14 @@ func buildSchema(text *schemaText, raw map[string]any) (*Schema, error) {
 	s := &Schema{
 		file:     text.file,
 		root:     root,
-		known:    newKnownFields(shaped, keys),
-		defaults: defaults,
-		patterns: map[string]int{},
-		keys:     keys,
+		known:    known,
+		patterns: patterns,
 		rules:    cel.NewValidator(root, false, celconfig.PerCallLimit),
 	}
 	if s.spec, err = validationSchema(text.file, full); err != nil {
 		return nil, err
 	}
-	patternSizes(s.spec, s.patterns)
-	if wrong := wrongDefaults(&check{patterns: s.patterns, keys: keys}, s.spec, defaults, ""); len(wrong) > 0 {
+	if wrong := wrongDefaults(&check{patterns: patterns}, s.spec, known, ""); len(wrong) > 0 {
 		return nil, text.wrong(wrong...)
 	}
 	return s, nil
@@ -291,9 +285,9 @@ func validationSchema(file string, full map[string]any) (*spec.Schema, error) {
 
 // wrongDefaults finds defaults that do not pass where Kubernetes has not looked: below
 // patterns, and of several types. f has them with those inside them.
-func wrongDefaults(c *check, n *spec.Schema, f *filler, path string) []string {
+func wrongDefaults(c *check, n *spec.Schema, f *knownFields, path string) []string {
 	if f == nil {
-		f = &filler{}
+		f = &knownFields{}
 	}
 	var out []string
 	if f.value != nil {
@@ -305,7 +299,7 @@ func wrongDefaults(c *check, n *spec.Schema, f *filler, path string) []string {
 			out = append(out, p.String())
 		}
 	}
-	below := func(field *spec.Schema, f *filler, path string) {
+	below := func(field *spec.Schema, f *knownFields, path string) {
 		if field != nil && len(out) < maxProblems {
 			out = append(out, wrongDefaults(c, field, f, path)...)
 		}
@@ -316,7 +310,7 @@ func wrongDefaults(c *check, n *spec.Schema, f *filler, path string) []string {
 	}
 	for _, p := range f.patterns {
 		if field, own := n.PatternProperties[p.String()]; own {
-			below(&field, p.filler, joinKey(path, p.String()))
+			below(&field, p.knownFields, joinKey(path, p.String()))
 		}
 	}
 	if n.AdditionalProperties != nil {

@@ -25,13 +25,7 @@ func part(s *structural.Structural, v, passed any, touched []*edit) any {
 	}
 	out := map[string]any{}
 	keep := func(k string, e any, below []*edit) {
-		var next *structural.Structural
-		if field, known := s.Properties[k]; known {
-			next = &field
-		} else if s.AdditionalProperties != nil {
-			next = s.AdditionalProperties.Structural
-		}
-		out[k] = part(next, e, before[k], below)
+		out[k] = part(fieldOf(s, k), e, before[k], below)
 	}
 	edits := childEdits(touched)
 	if touched == nil {

@@ -70,46 +70,7 @@ func (r *references) schema(at string, m map[string]any, in *document, chain []s
 		}
 		return extend(out, r.schema(at, rest, in, chain))
 	}
-	out := make(map[string]any, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out[k] = r.below(at, k, m[k], in, chain)
-	}
-	return out
-}
-
-// below returns the value of a keyword without references.
-func (r *references) below(at, key string, v any, in *document, chain []string) any {
-	child := func(at string, v any) any {
-		if m, ok := v.(map[string]any); ok {
-			return r.schema(at, m, in, chain)
-		}
-		return v
-	}
-	switch keywords[key] {
-	case schemaOne, schemaOrBool:
-		return child(at+"[*]", v)
-	case schemaList:
-		l, ok := v.([]any)
-		if !ok {
-			return v
-		}
-		out := make([]any, len(l))
-		for i, e := range l {
-			out[i] = child(at, e)
-		}
-		return out
-	case schemaMap:
-		m, ok := v.(map[string]any)
-		if !ok {
-			return v
-		}
-		out := make(map[string]any, len(m))
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			out[k] = child(joinKey(at, k), m[k])
-		}
-		return out
-	}
-	return v
+	return mapSchemas(at, m, func(at, _ string, c map[string]any) any { return r.schema(at, c, in, chain) })
 }
 
 // named returns the schema that ref names, without references.

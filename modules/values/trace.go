@@ -170,7 +170,7 @@ func (t *tracer) hooks(layer string, c *calls, edits []*edit) {
 func (t *tracer) fill(lazy *lines) {
 	schemas := []*Schema{t.s.ConfigSchema, t.s.Schema}
 	for i, schema := range schemas {
-		if schema == nil || schema.defaults == nil {
+		if schema == nil {
 			continue
 		}
 		after := schema.Default(t.full)
