@@ -43,11 +43,11 @@ func (b branches) at(key string) *joined {
 }
 
 // all are the trees in the order of their keys.
-func (b branches) all() iter.Seq[*joined] {
-	return func(yield func(*joined) bool) {
+func (b branches) all() iter.Seq2[string, *joined] {
+	return func(yield func(string, *joined) bool) {
 		for _, chunk := range b.chunks {
 			for _, e := range chunk {
-				if !yield(e.tree) {
+				if !yield(e.key, e.tree) {
 					return
 				}
 			}

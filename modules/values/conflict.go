@@ -1,11 +1,9 @@
 package values
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
 )
@@ -16,49 +14,22 @@ import (
 //
 // The error names both hooks, the path and the place of the call. Layers of hook itself do not count.
 func Conflict(layers []HookLayer, hook string, ops []effect.ValueOp) error {
-	others := touched(layers, hook, ops)
-	slices.SortStableFunc(others, func(a, b HookLayer) int { return strings.Compare(a.Hook, b.Hook) })
-	var upper, defaults claims
-	for _, l := range others {
-		for _, op := range l.Ops {
-			claimsOf(op, &upper, &defaults, func(c *claims, path []string) { c.add(path, l.Hook) })
-		}
-	}
+	return NewComposer(Section{Hooks: layers}).Conflict(hook, ops)
+}
+
+// Conflict is [Conflict] of ops with the layers of the composer.
+func (c *Composer) Conflict(hook string, ops []effect.ValueOp) (err error) {
 	for _, op := range ops {
-		var err error
-		claimsOf(op, &upper, &defaults, func(c *claims, path []string) {
+		claimsOf(op, c.upper, c.defaults, func(x *joined, path []string) {
 			if err != nil {
 				return
 			}
-			if other, at := c.find(path); other != "" {
+			if other, at := x.owner(path, hook); other != "" {
 				err = conflictError(hook, other, path, at, op)
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
-}
-
-// touched returns the layers of other hooks that set a path that ops set too. There are
-// many layers, one per object of a hook with for_each, and next to none is touched.
-func touched(layers []HookLayer, hook string, ops []effect.ValueOp) []HookLayer {
-	var upper, defaults claims
-	for _, op := range ops {
-		claimsOf(op, &upper, &defaults, func(c *claims, path []string) { c.add(path, hook) })
-	}
-	var out []HookLayer
-	for _, l := range layers {
-		touches := false
-		for _, op := range l.Ops {
-			claimsOf(op, &upper, &defaults, func(c *claims, path []string) { touches = touches || c.claimed(path) })
-		}
-		if touches && l.Hook != hook {
-			out = append(out, l)
-		}
-	}
-	return out
+	return err
 }
 
 func conflictError(hook, other string, path, at []string, op effect.ValueOp) error {
@@ -100,64 +71,4 @@ func leaves(path []string, m map[string]any, f func([]string)) {
 			f(p)
 		}
 	}
-}
-
-// claims is a tree of keys; a node with an owner belongs to it with all below.
-type claims struct {
-	owner    string
-	children map[string]*claims
-}
-
-func (c *claims) add(path []string, owner string) {
-	for _, k := range path {
-		if c.children == nil {
-			c.children = map[string]*claims{}
-		}
-		child := c.children[k]
-		if child == nil {
-			child = &claims{}
-			c.children[k] = child
-		}
-		c = child
-	}
-	c.owner = cmp.Or(c.owner, owner)
-}
-
-// find returns who owns path, something that contains it, or something in it, and that path.
-func (c *claims) find(path []string) (owner string, at []string) {
-	for i, k := range path {
-		if c.owner != "" {
-			return c.owner, path[:i]
-		}
-		if c = c.children[k]; c == nil {
-			return "", nil
-		}
-	}
-	return c.first(path)
-}
-
-// claimed says whether somebody owns path, something that contains it, or something in it.
-func (c *claims) claimed(path []string) bool {
-	for _, k := range path {
-		if c.owner != "" {
-			return true
-		}
-		if c = c.children[k]; c == nil {
-			return false
-		}
-	}
-	return c.owner != "" || len(c.children) > 0
-}
-
-// first returns the first owner at or below the node, in the order of keys.
-func (c *claims) first(path []string) (owner string, at []string) {
-	if c.owner != "" {
-		return c.owner, path
-	}
-	for _, k := range slices.Sorted(maps.Keys(c.children)) {
-		if owner, at := c.children[k].first(append(slices.Clip(path), k)); owner != "" {
-			return owner, at
-		}
-	}
-	return "", nil
 }

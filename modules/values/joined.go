@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // joined is a tree of keys: which layer sets, removes or asks for a map where. A hook
@@ -78,9 +76,14 @@ func (x *joined) with(hook string, old, now *edit) *joined {
 	return out
 }
 
-// sets says that an edit other than those of a hook sets or removes what is here.
-func (x *joined) sets(except string) bool {
-	return slices.ContainsFunc(x.ends, func(e end) bool { return e.edit.kind != editInner && e.hook != except })
+// sets returns the first hook but one whose edit sets or removes what is here; "": none does.
+func (x *joined) sets(except string) string {
+	for _, e := range x.ends {
+		if e.edit.kind != editInner && e.hook != except {
+			return e.hook
+		}
+	}
+	return ""
 }
 
 // creates says that after the edits something is here.
@@ -91,7 +94,7 @@ func (x *joined) creates() bool {
 	if slices.ContainsFunc(x.ends, func(e end) bool { return e.edit.creates() }) {
 		return true
 	}
-	for c := range x.branches.all() {
+	for _, c := range x.branches.all() {
 		if c.creates() {
 			return true
 		}
@@ -99,28 +102,34 @@ func (x *joined) creates() bool {
 	return false
 }
 
-// claimed says whether a hook other than this one owns path, something that contains it,
-// or something in it.
-func (x *joined) claimed(path []string, hook string) bool {
-	for _, k := range path {
-		if x == nil || x.sets(hook) {
-			return x != nil
+// owner returns a hook other than one that owns path, something that contains it, or
+// something in it, and where; "": there is none.
+func (x *joined) owner(path []string, except string) (hook string, at []string) {
+	for i, k := range path {
+		if x == nil {
+			return "", nil
+		}
+		if hook := x.sets(except); hook != "" {
+			return hook, path[:i]
 		}
 		x = x.child(k)
 	}
-	return x.claimedBelow(hook)
+	return x.ownerBelow(path, except)
 }
 
-func (x *joined) claimedBelow(hook string) bool {
-	if x == nil || x.sets(hook) {
-		return x != nil
+func (x *joined) ownerBelow(path []string, except string) (hook string, at []string) {
+	if x == nil {
+		return "", nil
 	}
-	for c := range x.branches.all() {
-		if c.claimedBelow(hook) {
-			return true
+	if hook := x.sets(except); hook != "" {
+		return hook, path
+	}
+	for k, c := range x.branches.all() {
+		if hook, at := c.ownerBelow(append(slices.Clip(path), k), except); hook != "" {
+			return hook, at
 		}
 	}
-	return false
+	return "", nil
 }
 
 // hooks notes whose edits the tree holds.
@@ -128,21 +137,9 @@ func (x *joined) hooks(out map[string]bool) {
 	for _, e := range x.ends {
 		out[e.hook] = true
 	}
-	for c := range x.branches.all() {
+	for _, c := range x.branches.all() {
 		c.hooks(out)
 	}
-}
-
-// Conflict is [Conflict] of ops with the layers of the composer.
-func (c *Composer) Conflict(hook string, ops []effect.ValueOp) error {
-	claimed := false
-	for _, op := range ops {
-		claimsOf(op, c.upper, c.defaults, func(x *joined, path []string) { claimed = claimed || x.claimed(path, hook) })
-	}
-	if !claimed {
-		return nil
-	}
-	return Conflict(c.Section().Hooks, hook, ops)
 }
 
 // patch computes what layers give anew where some of them have changed.
@@ -165,7 +162,7 @@ func (p patch) root(x *joined, touched []*edit, base, old map[string]any) map[st
 func (p patch) at(path []string, x *joined, touched []*edit, base, old value) value {
 	was, wasMap := old.v.(map[string]any)
 	under, _ := base.v.(map[string]any)
-	if x == nil || x.sets("") || !wasMap || anySets(touched) || under == nil && !x.creates() {
+	if x == nil || x.sets("") != "" || !wasMap || anySets(touched) || under == nil && !x.creates() {
 		return p.whole(path, x, base, old)
 	}
 	out := was

@@ -34,7 +34,7 @@ func TestPatchedValuesEqualComputedOnes(t *testing.T) {
 				before = c.Compose()
 			}
 			err := c.Conflict(hook, own)
-			if all := Conflict(c.Section().Hooks, hook, own); fmt.Sprint(err) != fmt.Sprint(all) {
+			if all := conflictOfAll(c.Section().Hooks, hook, own); fmt.Sprint(err) != fmt.Sprint(all) {
 				t.Fatalf("seed %d, step %d: conflict %v, from all layers %v", seed, step, err, all)
 			}
 			if r.IntN(2) == 0 {

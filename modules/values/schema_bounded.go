@@ -2,7 +2,6 @@ package values
 
 import (
 	"fmt"
-	"reflect"
 	"regexp/syntax"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -12,8 +11,9 @@ import (
 
 // The caller waits for the check, and the validator takes no context: it goes
 // through all values, each text takes as long as its pattern is large, and the validator
-// compares each mistake with all it found before. So a check counts what it does, and
-// stops.
+// compares each mistake with all it found before. It would look at a field of a pattern three
+// times, which is 3^n times for patterns below patterns. So a check counts what it does, and
+// stops; it goes from value to value by itself, and the validator sees one at a time.
 
 const (
 	// maxProblems is how many problems of values are reported.
@@ -30,8 +30,7 @@ const (
 const tooMuch = "there is too much to check: these values are too many for the schema, or some texts too long for " +
 	"its patterns; make them fewer or shorter, bound texts with maxLength, or let others be with x-kubernetes-preserve-unknown-fields"
 
-// check is one validation of some values. The validator asks it for the validator of each
-// item and each field; alternatives and patterns of keys are looked at here, value by value.
+// check is one validation of some values.
 type check struct {
 	patterns map[string]keyPattern
 	work     int
@@ -40,7 +39,7 @@ type check struct {
 
 // validate returns what is wrong with v.
 func (c *check) validate(s *spec.Schema, v any) []Problem {
-	ps := resultProblems(c.node(s, "", strfmt.Default).Validate(v))
+	ps := resultProblems(c.value(s, v, ""))
 	if c.work > maxWork {
 		return []Problem{{Message: tooMuch}}
 	}
@@ -49,45 +48,28 @@ func (c *check) validate(s *spec.Schema, v any) []Problem {
 
 func (c *check) over() bool { return c.work > maxWork || c.mistakes >= maxProblems }
 
-func (c *check) node(s *spec.Schema, path string, formats strfmt.Registry) *checkedNode {
-	return &checkedNode{check: c, schema: s, path: path, formats: formats}
-}
-
-// hook has the validator ask for the validators of items and fields here.
-func (c *check) hook(o *validate.SchemaValidatorOptions) {
-	o.NewValidatorForIndex = func(_ int, s *spec.Schema, _ any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
-		return c.node(s, path, formats)
-	}
-	o.NewValidatorForField = func(_ string, s *spec.Schema, _ any, path string, formats strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
-		return c.node(s, path, formats)
-	}
-}
-
-// checkedNode validates one value, unless the check has done enough.
-type checkedNode struct {
-	check   *check
-	schema  *spec.Schema
-	path    string
-	formats strfmt.Registry
-}
-
-func (n *checkedNode) SetPath(path string) { n.path = path }
-
-func (n *checkedNode) Applies(any, reflect.Kind) bool { return true }
-
-func (n *checkedNode) Validate(v any) *validate.Result {
-	c := n.check
+// value validates one value, unless the check has done enough.
+func (c *check) value(s *spec.Schema, v any, path string) *validate.Result {
 	if !c.over() {
-		c.keywords(n.schema, v)
+		c.keywords(s, v)
 	}
 	if c.over() {
 		return &validate.Result{}
 	}
 	before := c.mistakes
-	r := validate.NewSchemaValidator(alone(n.schema), nil, n.path, n.formats, c.hook).Validate(v)
+	r := validate.NewSchemaValidator(alone(s), nil, path, strfmt.Default).Validate(v)
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			if s.Items != nil && s.Items.Schema != nil {
+				r.Merge(c.value(s.Items.Schema, e, joinIndex(path, i)))
+			}
+		}
+	case map[string]any:
+		c.fields(s, v, path, r)
+	}
 	if v != nil && !c.over() {
-		n.alternatives(v, r)
-		n.patterns(v, r)
+		c.alternatives(s, v, path, r)
 	}
 	c.mistakes = max(c.mistakes, before+len(r.Errors)) // those of items and fields have counted
 	return r

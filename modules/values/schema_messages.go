@@ -65,8 +65,6 @@ func validationMessage(v *openapi.Validation) string {
 		return fmt.Sprintf("must have at most %v fields", v.Valid)
 	case openapi.TooFewPropertiesCode:
 		return fmt.Sprintf("must have at least %v fields", v.Valid)
-	case openapi.UnallowedPropertyCode:
-		return fmt.Sprintf("must not have the field %q", v.Value)
 	case openapi.UniqueFailCode:
 		return "must not hold the same item twice"
 	case openapi.PatternFailCode, openapi.MaxFailCode, openapi.MinFailCode, openapi.MultipleOfFailCode:
