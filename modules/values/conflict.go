@@ -2,7 +2,6 @@ package values
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -63,12 +62,9 @@ func claimsOf[T any](op effect.ValueOp, upper, defaults T, f func(T, []string)) 
 
 // leaves calls f for the path of everything in m that is no map.
 func leaves(path []string, m map[string]any, f func([]string)) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		p := append(slices.Clip(path), k)
-		if child, ok := m[k].(map[string]any); ok {
-			leaves(p, child, f)
-		} else {
-			f(p)
+	ends(path, m, func(path []string, v any) {
+		if _, isMap := v.(map[string]any); !isMap {
+			f(path)
 		}
-	}
+	})
 }

@@ -38,26 +38,32 @@ func newPositions(data []byte) (p *positions) {
 
 // line returns the line, from 1, of the key that path ends in; 0 when it is not there.
 func (p *positions) line(path []string) int {
-	if p == nil || len(path) == 0 {
-		return 0
+	if line, whole := p.follow(path); whole {
+		return line
 	}
-	node, line, merges := p.root, 0, maxMerges
-	for _, key := range path {
-		if node, line = child(node, key, &merges); node == nil {
-			return 0
-		}
-	}
-	return line
+	return 0
 }
 
 // nearest is line, or that of the closest key above that is there.
 func (p *positions) nearest(path []string) int {
-	for ; len(path) > 0; path = path[:len(path)-1] {
-		if line := p.line(path); line > 0 {
-			return line
-		}
+	line, _ := p.follow(path)
+	return line
+}
+
+// follow returns the line of the last key of path that is there, and whether all of them are.
+func (p *positions) follow(path []string) (line int, whole bool) {
+	if p == nil {
+		return 0, false
 	}
-	return 0
+	node, merges := p.root, maxMerges
+	for _, key := range path {
+		next, at := child(node, key, &merges)
+		if next == nil {
+			return line, false
+		}
+		node, line = next, at
+	}
+	return line, true
 }
 
 // child returns what is below node under key, and the line of the key. merges is

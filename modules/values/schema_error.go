@@ -50,10 +50,7 @@ type schemaText struct {
 }
 
 func (t *schemaText) wrong(mistakes ...string) *SchemaError {
-	p := &schemaPlaces{text: t, files: map[string]*yaml.Node{}, merges: maxMerges}
-	if all := newPositions(t.data); all != nil {
-		p.files[t.file] = all.root
-	}
+	p := &schemaPlaces{text: t, merges: maxMerges, files: &lines{known: map[string]*positions{t.file: newPositions(t.data)}, read: t.beside}}
 	e := &SchemaError{File: t.file}
 	for _, m := range mistakes {
 		place := p.of(strings.TrimPrefix(m, notStructural))
@@ -62,11 +59,20 @@ func (t *schemaText) wrong(mistakes ...string) *SchemaError {
 	return e
 }
 
+// beside reads a file that a schema names; nil: it cannot be read.
+func (t *schemaText) beside(file string) []byte {
+	if t.load == nil {
+		return nil
+	}
+	data, _ := t.load(path.Base(file)) // what is wrong with it has been said
+	return data
+}
+
 // schemaPlaces finds the places of mistakes in a schema and in the files that it refers to.
 type schemaPlaces struct {
 	text   *schemaText
-	files  map[string]*yaml.Node // nil: it cannot be read
-	merges int                   // how often << may still be followed
+	files  *lines
+	merges int // how often << may still be followed
 }
 
 // schemaPlace is a part of a schema.
@@ -79,7 +85,7 @@ type schemaPlace struct {
 // of returns the place of what a mistake is about, as [ParseSchema] words it: "web.port: type
 // must be …", `"propertes" is no keyword …`. The line is 0 when none is known.
 func (p *schemaPlaces) of(mistake string) schemaPlace {
-	at := schemaPlace{node: p.files[p.text.file], file: p.text.file}
+	at := schemaPlace{node: p.root(p.text.file), file: p.text.file}
 	rest := mistake
 	if path, message, ok := strings.Cut(mistake, ": "); ok && !strings.Contains(path, " ") {
 		for _, step := range parts(path) {
@@ -128,19 +134,19 @@ func (p *schemaPlaces) beyond(at schemaPlace) schemaPlace {
 		if name != "" {
 			file = path.Join(path.Dir(at.file), name)
 		}
-		node := p.root(file, name)
+		node := p.root(file)
 		for _, step := range pointerSteps(pointer) {
 			node, _ = child(node, step, &p.merges)
 		}
 		return schemaPlace{node: node, file: file}
 	}
-	if at.node != p.files[at.file] {
+	if at.node != p.root(at.file) {
 		return schemaPlace{}
 	}
 	extended, _ := child(at.node, "x-extend", &p.merges)
 	if name := p.value(extended, "schema"); name != "" {
 		file := path.Join(path.Dir(at.file), name)
-		return schemaPlace{node: p.root(file, name), file: file}
+		return schemaPlace{node: p.root(file), file: file}
 	}
 	return schemaPlace{}
 }
@@ -154,19 +160,11 @@ func (p *schemaPlaces) value(in *yaml.Node, key string) string {
 	return node.Value
 }
 
-// root reads a file that a schema names.
-func (p *schemaPlaces) root(file, name string) *yaml.Node {
-	node, read := p.files[file]
-	if read || p.text.load == nil {
-		return node
+func (p *schemaPlaces) root(file string) *yaml.Node {
+	if all := p.files.of(file); all != nil {
+		return all.root
 	}
-	if data, err := p.text.load(name); err == nil {
-		if all := newPositions(data); all != nil {
-			node = all.root
-		}
-	}
-	p.files[file] = node
-	return node
+	return nil
 }
 
 // schemaChild returns the schema of a step below the one of node.

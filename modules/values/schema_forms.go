@@ -188,20 +188,13 @@ func uniteAt(in map[string]any, k string, v any, alike bool) {
 			delete(a, "type")
 			a[open] = true
 		case alike:
-			types, _ := typeList(anys(append(one, other...)))
-			a["type"] = strings.Join(types, ",")
+			all := append(one, other...)
+			slices.Sort(all)
+			a["type"] = strings.Join(slices.Compact(all), ",")
 		case len(one) == 0 && len(other) > 0:
 			a["type"] = b["type"]
 		}
 	}
-}
-
-func anys(l []string) []any {
-	out := make([]any, len(l))
-	for i, s := range l {
-		out[i] = s
-	}
-	return out
 }
 
 // splitTypes are the types that a normal schema or a shape names.
@@ -235,7 +228,8 @@ func typesOf(m map[string]any) []string {
 			}
 		}
 	}
-	types, _ = typeList(anys(types))
+	slices.Sort(types)
+	types = slices.Compact(types)
 	if i := slices.Index(types, "integer"); i >= 0 && slices.Contains(types, "number") {
 		types = slices.Delete(types, i, i+1)
 	}
@@ -261,8 +255,11 @@ func alternativeTypes(key string, v any) []string {
 	return out
 }
 
+// typeOf is the type of plain data in the words of JSON schemas.
 func typeOf(v any) string {
 	switch v.(type) {
+	case nil:
+		return "null"
 	case bool:
 		return "boolean"
 	case int64:

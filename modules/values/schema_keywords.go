@@ -115,11 +115,10 @@ var typeNames = []string{"array", "boolean", "integer", "number", "object", "str
 // schemaParser looks for what the decoder would silently drop or report without
 // a place.
 type schemaParser struct {
-	errs    []string
-	remarks []string // of what values are not checked for
-	nodes   int      // schemas in the schema
-	slow    int      // rules and patterns
-	steps   int      // instructions of patterns
+	mistakes
+	nodes int // schemas in the schema
+	slow  int // rules and patterns
+	steps int // instructions of patterns
 
 	alternatives int // how many of allOf, anyOf, oneOf and not are above
 	below        int // how many patternProperties are
@@ -147,25 +146,29 @@ func (p *schemaParser) size() string {
 	return ""
 }
 
-func (p *schemaParser) fail(path, format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
-	if path != "" {
-		msg = path + ": " + msg
-	}
-	if len(p.errs) < maxProblems { // each is looked for in the text
-		p.errs = append(p.errs, msg)
-	}
+// mistakes are those of a schema, each with its place in the values.
+type mistakes struct {
+	errs    []string
+	remarks []string // of what values are not checked for
+}
+
+func (m *mistakes) fail(path, format string, args ...any) {
+	m.errs = noted(m.errs, path, format, args)
 }
 
 // remark is fail for what does no harm.
-func (p *schemaParser) remark(path, format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
+func (m *mistakes) remark(path, format string, args ...any) {
+	m.remarks = noted(m.remarks, path, format, args)
+}
+
+func noted(all []string, path, format string, args []any) []string {
+	if len(all) >= maxProblems { // each is looked for in the text
+		return all
+	}
 	if path != "" {
-		msg = path + ": " + msg
+		path += ": "
 	}
-	if len(p.remarks) < maxProblems {
-		p.remarks = append(p.remarks, msg)
-	}
+	return append(all, path+fmt.Sprintf(format, args...))
 }
 
 // node checks the schema of the values at path.

@@ -118,18 +118,28 @@ func readSchema(text *schemaText, seen []string) (map[string]any, error) {
 func extend(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
 	for k, v := range over {
-		was, there := out[k]
 		switch k {
 		case "properties":
-			out[k] = extendProperties(was, v)
-		case "required", "x-required-for-helm", "x-kubernetes-validations":
-			a, _ := was.([]any)
-			b, ok := v.([]any)
-			if !ok || !there {
-				out[k] = v
+			extendAt(out, k, v, func(fields, more map[string]any) map[string]any {
+				fields = maps.Clone(fields)
+				for name, field := range more {
+					extendAt(fields, name, field, extend)
+				}
+				return fields
+			})
+		case "required", forHelm, ownRules:
+			all, _ := out[k].([]any)
+			more, isList := v.([]any)
+			if out[k] = v; !isList || all == nil {
 				continue
 			}
-			out[k] = appendNew(a, b)
+			all = slices.Clone(all)
+			for _, e := range more {
+				if _, isText := e.(string); !isText || !slices.Contains(all, e) {
+					all = append(all, e)
+				}
+			}
+			out[k] = all
 		default:
 			out[k] = v
 		}
@@ -137,38 +147,13 @@ func extend(base, over map[string]any) map[string]any {
 	return out
 }
 
-func extendProperties(base, over any) any {
-	b, ok := base.(map[string]any)
-	if !ok {
-		return over
+// extendAt lays v over what is under a key: with f where both are maps, else v counts.
+func extendAt(in map[string]any, key string, v any, f func(base, over map[string]any) map[string]any) {
+	base, was := in[key].(map[string]any)
+	over, is := v.(map[string]any)
+	if in[key] = v; was && is {
+		in[key] = f(base, over)
 	}
-	o, ok := over.(map[string]any)
-	if !ok {
-		return over
-	}
-	out := maps.Clone(b)
-	for k, v := range o {
-		was, ok1 := out[k].(map[string]any)
-		now, ok2 := v.(map[string]any)
-		if ok1 && ok2 {
-			out[k] = extend(was, now)
-		} else {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// appendNew appends what is not there yet.
-func appendNew(a, b []any) []any {
-	out := slices.Clone(a)
-	for _, v := range b {
-		if _, isText := v.(string); isText && slices.Contains(texts(a), v.(string)) {
-			continue
-		}
-		out = append(out, v)
-	}
-	return out
 }
 
 // texts returns the strings of a list.
@@ -189,16 +174,16 @@ func buildSchema(text *schemaText, raw map[string]any, patterns map[string]keyPa
 	full := normalSchema(raw, false)
 	shaped := shape(full)
 	known := newKnownFields(shaped, patterns, newRoom())
-	var p schemaParser
-	tree := structure("", shaped, p.fail)
-	if len(p.errs) > 0 {
-		return nil, text.wrong(p.errs...)
+	var m mistakes
+	tree := structure("", shaped, m.fail)
+	if len(m.errs) > 0 {
+		return nil, text.wrong(m.errs...)
 	}
 	root, err := structuralSchema(text, tree)
 	if err != nil {
 		return nil, err
 	}
-	if wrong := brokenRules(root); len(wrong) > 0 {
+	if wrong := brokenRules(root, ""); len(wrong) > 0 {
 		return nil, text.wrong(wrong...)
 	}
 	s := &Schema{

@@ -26,7 +26,7 @@ type references struct {
 	load  func(string) ([]byte, error)
 	files map[string]*document
 	room  *room // what the copies may take
-	errs  []string
+	mistakes
 }
 
 // withoutRefs returns the schema of a file, which was read into raw, with all references
@@ -45,14 +45,6 @@ func withoutRefs(text *schemaText, raw map[string]any) (map[string]any, error) {
 		return nil, text.wrong(fmt.Sprintf("with each $ref written out the schema is nested deeper than %d levels", maxDepth))
 	}
 	return out, nil
-}
-
-func (r *references) fail(at, format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
-	if at != "" {
-		msg = at + ": " + msg
-	}
-	r.errs = append(r.errs, msg)
 }
 
 // schema returns m, which describes the values at a path, without references. chain are

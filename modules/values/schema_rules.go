@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -16,46 +17,34 @@ import (
 
 // brokenRules compiles the rules of a schema, so that a broken one is found when
 // the schema is read and not when values are.
-func brokenRules(s *structural.Structural) []string {
-	var errs []string
-	eachRules(s, "", func(path string, n *structural.Structural) {
-		where := "x-kubernetes-validations"
-		if path != "" {
-			where = path + ": " + where
-		}
-		results, err := cel.Compile(n, model.SchemaDeclType(n, false), celconfig.PerCallLimit,
-			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.NewExpressionsEnvLoader())
-		if err != nil {
-			errs = append(errs, where+": "+message.Line(err.Error()))
-			return
-		}
-		for i, r := range results {
-			if r.Error != nil {
-				errs = append(errs, fmt.Sprintf("%s: rule %q: %s", where, n.XValidations[i].Rule, message.Line(r.Error.Error())))
-			}
-			if r.MessageExpressionError != nil {
-				errs = append(errs, fmt.Sprintf("%s: messageExpression %q: %s", where,
-					n.XValidations[i].MessageExpression, message.Line(r.MessageExpressionError.Error())))
-			}
-		}
-	})
-	return errs
-}
-
-// eachRules calls f for every part of the schema that has rules.
-func eachRules(s *structural.Structural, path string, f func(string, *structural.Structural)) {
+func brokenRules(s *structural.Structural, path string) (errs []string) {
 	if s == nil {
-		return
+		return nil
 	}
+	where := strings.TrimPrefix(path+": ", ": ") + ownRules
+	var results []cel.CompilationResult
 	if len(s.XValidations) > 0 {
-		f(path, s)
+		var err error
+		if results, err = cel.Compile(s, model.SchemaDeclType(s, false), celconfig.PerCallLimit,
+			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.NewExpressionsEnvLoader()); err != nil {
+			errs = append(errs, where+": "+message.Line(err.Error()))
+		}
+	}
+	for i, r := range results {
+		if r.Error != nil {
+			errs = append(errs, fmt.Sprintf("%s: rule %q: %s", where, s.XValidations[i].Rule, message.Line(r.Error.Error())))
+		}
+		if r.MessageExpressionError != nil {
+			errs = append(errs, fmt.Sprintf("%s: messageExpression %q: %s", where,
+				s.XValidations[i].MessageExpression, message.Line(r.MessageExpressionError.Error())))
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Properties)) {
-		p := s.Properties[k]
-		eachRules(&p, joinKey(path, k), f)
+		errs = append(errs, brokenRules(fieldOf(s, k), joinKey(path, k))...)
 	}
-	eachRules(s.Items, path+"[*]", f)
+	errs = append(errs, brokenRules(s.Items, path+"[*]")...)
 	if s.AdditionalProperties != nil {
-		eachRules(s.AdditionalProperties.Structural, path+"[*]", f)
+		errs = append(errs, brokenRules(s.AdditionalProperties.Structural, path+"[*]")...)
 	}
+	return errs
 }

@@ -189,22 +189,15 @@ func (t *tracer) fill(lazy *lines) {
 // removed returns the paths that a layer takes away by name.
 func (t *tracer) removed() [][]string {
 	var out [][]string
-	var nulls func(path []string, m map[string]any)
-	nulls = func(path []string, m map[string]any) {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			p := append(slices.Clip(path), k)
-			switch v := m[k].(type) {
-			case nil:
-				out = append(out, p)
-			case map[string]any:
-				nulls(p, v)
-			}
+	nulls := func(path []string, v any) {
+		if v == nil {
+			out = append(out, path)
 		}
 	}
 	for _, l := range t.s.Static {
-		nulls(nil, l.Data)
+		ends(nil, l.Data, nulls)
 	}
-	nulls(nil, t.s.Config)
+	ends(nil, t.s.Config, nulls)
 	for _, h := range t.s.Hooks {
 		for _, op := range h.Ops {
 			if op.Op == effect.OpRemove && len(op.Path) > 0 {

@@ -99,21 +99,5 @@ func depth(v any, limit int) int {
 
 // kindOf names the kind of plain data for people.
 func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case int64:
-		return "an integer"
-	case float64:
-		return "a number"
-	case string:
-		return "a string"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "a map"
-	}
-	return "something else"
+	return article(typeOf(v))
 }
