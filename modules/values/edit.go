@@ -201,66 +201,27 @@ func (e *edit) creates() bool {
 	return false
 }
 
-// apply returns base as the node leaves it; false means that nothing is there.
-// base is not changed.
-func (e *edit) apply(base any, there bool) (any, bool) {
-	switch e.kind {
-	case editSet:
-		return e.value, true
-	case editRemove:
-		return nil, false
-	}
-	if e.empty() {
-		return base, there
-	}
-	old, isMap := base.(map[string]any)
-	if !isMap && !e.creates() {
-		return base, there
-	}
-	out := make(map[string]any, len(old)+len(e.children))
-	maps.Copy(out, old)
-	for k, c := range e.children {
-		was, ok := out[k]
-		if v, ok := c.apply(was, ok); ok {
-			out[k] = v
-		} else {
-			delete(out, k)
-		}
-	}
-	return out, true
-}
-
-// applyAll is what is left of base after one node after the other. It looks at each map
-// once, however many nodes there are: a hook with for_each has a layer an object.
+// applyAll is what is left of base after one node after the other; false means that nothing is there. base is not
+// changed. It looks at each map once, however many nodes there are: a hook with for_each has a layer an object.
 func applyAll(nodes []*edit, base any, there bool) (any, bool) {
-	if len(nodes) == 1 {
-		return nodes[0].apply(base, there)
-	}
 	for i, e := range slices.Backward(nodes) {
 		if e.kind != editInner { // nothing before it counts
-			base, there = e.apply(nil, false)
+			base, there = e.value, e.kind == editSet
 			nodes = nodes[i+1:]
 			break
 		}
 	}
 	old, isMap := base.(map[string]any)
-	var children map[string][]*edit
-	changed := false
+	var inner []*edit
 	for _, e := range nodes {
-		if e.empty() || !isMap && !e.creates() {
-			continue
-		}
-		isMap, changed = true, true
-		for k, c := range e.children {
-			if children == nil {
-				children = make(map[string][]*edit, len(e.children))
-			}
-			children[k] = append(children[k], c)
+		if !e.empty() && (isMap || e.creates()) {
+			inner, isMap = append(inner, e), true
 		}
 	}
-	if !changed {
+	if len(inner) == 0 {
 		return base, there
 	}
+	children := childEdits(inner)
 	out := make(map[string]any, len(old)+len(children))
 	maps.Copy(out, old)
 	for k, cs := range children {

@@ -54,6 +54,14 @@ func (p Problem) String() string {
 // Error makes a Problem an error.
 func (p Problem) Error() string { return p.String() }
 
+// didYouMean makes the hint of an error; nothing for "".
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", did you mean " + strconv.Quote(name) + "?"
+}
+
 // sortProblems orders by module, key, path and message.
 func sortProblems(ps []Problem) {
 	slices.SortStableFunc(ps, func(a, b Problem) int {

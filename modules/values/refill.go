@@ -28,11 +28,7 @@ func (k *knownFields) refill(in, was, filled value, touched []*edit, room *room)
 		return filled
 	}
 	out := done
-	edits := childEdits(touched)
-	if touched == nil {
-		edits = differing(now, before)
-	}
-	for key, below := range edits {
+	for key, below := range editsBetween(now, before, touched) {
 		field := k.of(key, &room.work)
 		old, next := valueIn(done, key), valueIn(now, key)
 		if _, named := k.fields[key]; field != nil && (named || next.there) {
@@ -50,8 +46,11 @@ func (k *knownFields) refill(in, was, filled value, touched []*edit, room *room)
 	return value{out, true}
 }
 
-// differing are the keys at which two maps are not the same; edits are not known.
-func differing(a, b map[string]any) map[string][]*edit {
+// editsBetween are the keys at which two maps may not be the same, with the edits there as far as they are known.
+func editsBetween(a, b map[string]any, touched []*edit) map[string][]*edit {
+	if touched != nil {
+		return childEdits(touched)
+	}
 	out := map[string][]*edit{}
 	for k, v := range a {
 		if old, there := b[k]; !there || !same(v, old) {

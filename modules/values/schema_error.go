@@ -50,7 +50,8 @@ type schemaText struct {
 }
 
 func (t *schemaText) wrong(mistakes ...string) *SchemaError {
-	p := &schemaPlaces{text: t, merges: maxMerges, files: &lines{known: map[string]*positions{t.file: newPositions(t.data)}, read: t.beside}}
+	files := &lines{known: map[string]*positions{t.file: newPositions(t.data)}, read: t.beside}
+	p := &schemaPlaces{text: t, files: files, merges: maxMerges}
 	e := &SchemaError{File: t.file}
 	for _, m := range mistakes {
 		place := p.of(strings.TrimPrefix(m, notStructural))

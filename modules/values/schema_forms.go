@@ -24,8 +24,8 @@ func normalSchema(m map[string]any, nested bool) map[string]any {
 	})
 	maps.DeleteFunc(out, func(k string, v any) bool {
 		_, known := keywords[k]
-		return !known || k == "examples" || k == "const" || k == foreignRules || k == "additionalProperties" && v == false && !nested ||
-			k == forHelm && nested
+		return !known || k == "examples" || k == "const" || k == foreignRules ||
+			k == "additionalProperties" && v == false && !nested || k == forHelm && nested
 	})
 	if v, given := m["type"]; given {
 		types, null := typeList(v)

@@ -96,6 +96,8 @@ func (k *knownFields) of(key string, work *int) *knownFields {
 	return k.rest
 }
 
+const notSetYet = "is required before the chart can be rendered, and nobody has set it yet"
+
 // missing is what x-required-for-helm asks for and is not there.
 func (k *knownFields) missing(v any, path string) (out []Problem) {
 	if k == nil {
@@ -109,7 +111,7 @@ func (k *knownFields) missing(v any, path string) (out []Problem) {
 	case map[string]any:
 		for _, name := range k.forHelm {
 			if v[name] == nil {
-				out = append(out, Problem{Path: joinKey(path, name), Message: "is required before the chart can be rendered, and nobody has set it yet"})
+				out = append(out, Problem{Path: joinKey(path, name), Message: notSetYet})
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {

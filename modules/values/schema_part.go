@@ -23,24 +23,18 @@ func part(s *structural.Structural, v, passed any, touched []*edit) any {
 	if s == nil || !isMap || !wasMap || looksAtAll(s) || anySets(touched) {
 		return v
 	}
-	out := map[string]any{}
-	keep := func(k string, e any, below []*edit) {
-		out[k] = part(fieldOf(s, k), e, before[k], below)
-	}
-	edits := childEdits(touched)
-	if touched == nil {
-		edits = differing(now, before)
-	}
-	for k, below := range edits {
-		if e, there := now[k]; there {
-			keep(k, e, below)
-		}
-	}
+	edits := editsBetween(now, before, touched)
 	if s.ValueValidation != nil {
 		for _, k := range s.ValueValidation.Required {
-			if e, there := now[k]; there && out[k] == nil {
-				keep(k, e, []*edit{})
+			if _, differs := edits[k]; !differs {
+				edits[k] = []*edit{}
 			}
+		}
+	}
+	out := map[string]any{}
+	for k, below := range edits {
+		if e, there := now[k]; there {
+			out[k] = part(fieldOf(s, k), e, before[k], below)
 		}
 	}
 	return out
