@@ -103,13 +103,13 @@ func (c *Client) Send(ctx context.Context, r effect.Request) error {
 	})
 }
 
-// retryAfter reads the form in seconds of the header.
+// retryAfter reads the header: seconds, or a date.
 func retryAfter(text string) time.Duration {
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
 	}
-	return time.Duration(n) * time.Second
+	n, _ := strconv.ParseUint(text, 10, 64) // 0 for what is no number, the largest one for what is larger
+	return time.Duration(min(n, 1<<30)) * time.Second
 }
 
 func (c *Client) do(ctx context.Context, r effect.Request, read func(*http.Response) error) error {

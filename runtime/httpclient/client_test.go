@@ -279,6 +279,17 @@ func TestBadAnswers(t *testing.T) {
 	wantError(t, err, "no such host", false)
 }
 
+// A server may ask for a day, as where a quota is used up, and it may say so by a date.
+func TestWhenAServerWantsToBeAskedAgain(t *testing.T) {
+	later := time.Now().Add(24 * time.Hour).UTC().Format(http.TimeFormat)
+	for text, least := range map[string]time.Duration{"": 0, "soon": 0, "-5": 0, "7": 7 * time.Second, "86400": 24 * time.Hour, "1" + strings.Repeat("0", 30): 24 * time.Hour,
+		later: 23 * time.Hour, "Sun, 06 Nov 1994 08:49:37 GMT": 0} {
+		if got := retryAfter(text); got < least || (got > 0) != (least > 0) {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
 func TestSend(t *testing.T) {
 	status, after := 200, ""
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

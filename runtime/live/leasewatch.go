@@ -175,13 +175,15 @@ func (d *Driver) lookAtLease() {
 	}
 	if lease != nil {
 		d.hearOf(lease)
+	} else {
+		d.holder.sees("", true)
 	}
-	d.holder.sees(holderOf(lease), lease == nil || d.leaseSeal().named(lease))
 	d.sight.sees(lease, true)
 }
 
-// hearOf takes in what the process that leads says in the Lease.
+// hearOf takes in who leads, and what that process says in the Lease.
 func (d *Driver) hearOf(lease *coordinationv1.Lease) {
+	d.holder.sees(holderOf(lease), d.leaseSeal().named(lease))
 	d.marks.hear(d.leaseSeal().marks(lease), d.identity)
 	if holderOf(lease) != d.identity { // else it is what this process has written as it took over
 		d.trees.compares(lease)

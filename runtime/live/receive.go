@@ -87,7 +87,7 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 	if why := d.unreached(is); why != "" {
 		return response, !is.seen, fmt.Errorf("%w: requests are answered %s", httpserver.ErrAway, why)
 	}
-	if is.name == "" || is.name == d.identity || strings.HasSuffix(is.name, "_"+takesNone) {
+	if d.next(is.name) {
 		return response, true, fmt.Errorf("%w: nobody who takes requests holds it yet", httpserver.ErrAway)
 	}
 	if is.forged {
@@ -122,14 +122,20 @@ func (d *Driver) unreceived(is holding) string {
 	return fmt.Sprintf("requests to %s are answered %s", path, why)
 }
 
+// next says that the next process takes requests, which may be this one: nobody holds the Lease, or one with another tree
+// or other flags, or the process whose place this one has, as where its container has started again after a crash.
+func (d *Driver) next(holder string) bool {
+	_, at := addressesOf(holder)
+	return holder == "" || holder == d.identity || strings.HasSuffix(holder, "_"+takesNone) ||
+		at != "" && at == d.receiveAt && hostOf(holder) == hostOf(d.identity)
+}
+
 // unreached says why a process that stands by can hand no request to the one that holds the Lease, or "".
 func (d *Driver) unreached(is holding) string {
 	switch _, at := addressesOf(is.name); {
 	case !is.seen:
 		return "where the lease is held, and this process has not seen who holds it"
-	case is.name == "" || is.name == d.identity: // the next one takes them, which may be this one
-		return ""
-	case strings.HasSuffix(is.name, "_"+takesNone): // it has another tree, or other flags: the next one, after a rollout
+	case d.next(is.name):
 		return ""
 	case at == "":
 		return fmt.Sprintf("where the lease is held, by %s, which says no address", is.name)

@@ -77,7 +77,7 @@ func TestRequestsAreForwardedToTheProcessThatLeads(t *testing.T) {
 	for is, want := range map[holding]string{
 		{}: "has not seen who holds it", {seen: true}: "", {seen: true, name: "a_b"}: "by a_b, which says no address",
 		{seen: true, name: "a_b__" + g.receive.Addr().String()}: "which is the address of this process, too",
-		{seen: true, name: "a_b__none"}:                         "", {seen: true, name: g.driver.identity}: "", {seen: true, name: f.driver.identity}: "",
+		{seen: true, name: "a_b__none"}:                         "", {seen: true, name: g.driver.before()}: "", {seen: true, name: g.driver.identity}: "", {seen: true, name: f.driver.identity}: "",
 	} {
 		if got := g.driver.unreceived(is); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%+v: %q, want %q", is, got, want)
@@ -183,6 +183,31 @@ func TestRequestsWaitForAProcessThatBegins(t *testing.T) {
 	}
 }
 
+// A process that may not watch the Lease asks for it, and knows by that who leads.
+func TestWhoLeadsIsKnownWithoutTheWatch(t *testing.T) {
+	f := receiver(t, countingTree, store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true}))
+	f.start()
+	f.await("the first process is not ready", func() bool { yes, _ := f.driver.Released(); return yes })
+	g := receiver(t, countingTree, f.store)
+	g.before = func(r *http.Request) int {
+		if strings.HasSuffix(r.URL.Path, "/leases") { // to list, to watch
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	g.start()
+	g.await("the second process is not ready", func() bool { yes, _ := g.driver.Ready(); return yes })
+	if got := g.send(); got != "200 request 1" {
+		t.Errorf("got %s", got)
+	}
+	if is := g.driver.Replica(); is.Leader || is.Holder != hostOf(f.driver.identity) {
+		t.Errorf("%+v", is)
+	}
+}
+
+// before is the name of the process before this one in the same container.
+func (d *Driver) before() string { return hostOf(d.identity) + "_b__" + d.receiveAt }
+
 // The name of a process in the Lease ends with its addresses, if it has them.
 func TestAddressesOfHolders(t *testing.T) {
 	for name, want := range map[string][2]string{
@@ -225,7 +250,7 @@ func TestRequestsForPathsOfTheProcessThatLeads(t *testing.T) {
 	for is, again := range map[holding]bool{
 		{role: takesOver, seen: true}: false, {role: works, seen: true}: false, {role: waits, seen: true, name: "a_b"}: false,
 		{role: waits, seen: true, name: "a_b__none"}: false, {role: waits, seen: true, name: "a_b__" + g.driver.receiveAt}: false,
-		{role: waits}: true, {role: waits, seen: true}: true, {role: waits, seen: true, name: g.driver.identity}: true,
+		{role: waits}: true, {role: waits, seen: true}: true, {role: waits, seen: true, name: g.driver.before()}: true, {role: waits, seen: true, name: g.driver.identity}: true,
 	} {
 		_, tried, err := g.driver.tryReceived(t.Context(), httpserver.Incoming{}, is, nil, time.Now().Add(time.Minute))
 		if tried != again || errors.Is(err, httpserver.ErrNoPath) == again || errors.Is(err, httpserver.ErrAway) != again {

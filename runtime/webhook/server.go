@@ -180,7 +180,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "starling: the client shows no certificate of "+clientsFlag, http.StatusForbidden)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), waits(r))
+	ctx, cancel := context.WithTimeout(r.Context(), waits(r, to.convert))
 	defer cancel()
 	result, body, err := s.handle(ctx, to, w, r)
 	if err != nil {
@@ -201,13 +201,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// waits is how long the API server waits for the answer.
-func waits(r *http.Request) time.Duration {
-	d, err := time.ParseDuration(r.URL.Query().Get("timeout"))
-	if err != nil || d <= 0 {
-		return defaultWait
+// waits is how long the API server waits for the answer. It does not say so for conversions, and waits without end.
+func waits(r *http.Request, convert bool) time.Duration {
+	switch d, err := time.ParseDuration(r.URL.Query().Get("timeout")); {
+	case err == nil && d > 0:
+		return min(d, maxWait)
+	case convert:
+		return maxWait
 	}
-	return min(d, maxWait)
+	return defaultWait
 }
 
 // badRequest is an error of the client.

@@ -272,8 +272,27 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 	}
 	for query, want := range map[string]time.Duration{"": defaultWait, "timeout=3s": 3 * time.Second, "timeout=1h": maxWait, "timeout=x": defaultWait, "timeout=-1s": defaultWait} {
 		r := &http.Request{URL: mustURL(t, "https://x/?"+query)}
-		if got := waits(r); got != want {
+		if got := waits(r, false); got != want {
 			t.Errorf("%s: %s", query, got)
+		}
+	}
+}
+
+// The API server waits for a conversion without end, and does not say so.
+func TestAConversionMayTakeLongerThanAReview(t *testing.T) {
+	left := make(chan time.Duration, 1)
+	s := newTestServer(t, func(ctx context.Context, _ string, _ *builtins.Request) (builtins.Response, error) {
+		end, _ := ctx.Deadline()
+		left <- time.Until(end)
+		return builtins.Response{}, nil
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	for path, body := range map[string]string{"/convert/web/c/c": conversionBody, "/validate/web/a/v": reviewBody} {
+		if code, text, err := s.post(c, path, body); err != nil || code != 200 {
+			t.Fatalf("%s: %d %s %v", path, code, text, err)
+		}
+		if got, long := <-left, strings.HasPrefix(path, "/convert/"); long != (got > defaultWait) {
+			t.Errorf("%s: the hook has %s", path, got)
 		}
 	}
 }
