@@ -229,6 +229,7 @@ func (d *Driver) review(ctx context.Context, id string, r *builtins.Request) (bu
 // request holds its place among others, and the room of its body.
 func (d *Driver) runAnswer(ctx context.Context, a engine.RunHook, name string) (builtins.Response, error) {
 	var done engine.RunDone
+	d.keepRecords() // also where this process stands by: the one that leads has made the key before anybody asks
 	begun := d.serving.Do(func() {
 		done = d.runHook(d.serve, a)
 		d.answered(a, done, name)

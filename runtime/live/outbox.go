@@ -53,8 +53,6 @@ type moduleBox struct {
 	bytes   int
 	slots   chan struct{}
 	keyed   map[messageKey]*pending
-	// failing is the last error of each hook whose messages do not arrive.
-	failing map[string]string
 	gone    bool // the module is not in the tree any more
 }
 
@@ -68,6 +66,7 @@ type pending struct {
 	message      engine.Message
 	version      int
 	replaced     chan struct{}
+	failing      string // why it has not arrived
 }
 
 const (
@@ -105,7 +104,7 @@ func (b *outbox) send(a engine.Send) {
 	defer b.mu.Unlock()
 	box := b.modules[a.Module]
 	if box == nil {
-		box = &moduleBox{waiting: map[*pending]bool{}, slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}, failing: map[string]string{}}
+		box = &moduleBox{waiting: map[*pending]bool{}, slots: make(chan struct{}, maxSending), keyed: map[messageKey]*pending{}}
 		b.modules[a.Module] = box
 	}
 	box.gone = false
@@ -214,8 +213,13 @@ func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) 
 	log := b.o.log(p.module, p.hook)
 	if err == nil {
 		count("sent")
-		if p.box.failing[p.hook] != "" {
-			delete(p.box.failing, p.hook)
+		again := false
+		for other := range p.box.waiting { // to the same server: another one may still be away
+			if other.hook == p.hook && other.failing != "" && other.message.Where() == m.Where() {
+				again, other.failing = true, ""
+			}
+		}
+		if again {
 			b.o.changed()
 			log.Log(builtins.LevelInfo, "messages arrive again", nil)
 		}
@@ -240,10 +244,15 @@ func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) 
 		b.done(p.module, m)
 		b.leave(p)
 		return true
-	case p.box.failing[p.hook] != what:
-		p.box.failing[p.hook] = what
-		b.o.changed()
-		log.Log(builtins.LevelWarn, what+" (the message is sent again later)", nil)
+	default:
+		said := false
+		for other := range p.box.waiting {
+			said = said || other.hook == p.hook && other.failing == what
+		}
+		if p.failing = what; !said {
+			b.o.changed()
+			log.Log(builtins.LevelWarn, what+" (the message is sent again later)", nil)
+		}
 	}
 	return false
 }
@@ -271,8 +280,7 @@ func (b *outbox) leave(p *pending) {
 	if p.message.Key != "" {
 		delete(p.box.keyed, messageKey{p.hook, p.message.Key})
 	}
-	if len(p.box.waiting) == 0 {
-		clear(p.box.failing)
+	if p.failing != "" || len(p.box.waiting) == 0 {
 		b.o.changed()
 	}
 	b.o.metrics.pending.WithLabelValues(p.module).Set(float64(len(p.box.waiting)))
@@ -321,7 +329,13 @@ func (b *outbox) state(module string) (waiting int, problems []string) {
 	if box == nil {
 		return 0, nil
 	}
-	for hook, what := range box.failing {
+	why := map[string]string{} // by hook
+	for p := range box.waiting {
+		if p.failing != "" && (why[p.hook] == "" || p.failing < why[p.hook]) {
+			why[p.hook] = p.failing
+		}
+	}
+	for hook, what := range why {
 		problems = append(problems, fmt.Sprintf("messages of %s wait: %s", strings.TrimPrefix(hook, module+"/"), what))
 	}
 	slices.Sort(problems)

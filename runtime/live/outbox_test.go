@@ -104,6 +104,38 @@ func (p *post) count(outcome string) float64 {
 	return testutil.ToFloat64(p.metrics.messages.WithLabelValues("web", outcome))
 }
 
+// A server that is away is told of once, and its reason stays, while messages of the hook arrive at another one.
+func TestAServerThatIsAwayBesideOneThatIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		var back atomic.Bool
+		p.answer = func(_ context.Context, body string) error {
+			if body == "away" && !back.Load() {
+				return errors.New("no route to host")
+			}
+			return nil
+		}
+		away := newMessage("", "away")
+		away.Request.URL = "https://away.example/hook"
+		p.say(away)
+		for range 10 {
+			time.Sleep(time.Minute)
+			p.say(newMessage("", "a"))
+			synctest.Wait()
+			if n, problems := p.box.state("web"); n != 1 || len(problems) == 0 || !strings.Contains(problems[0], "away.example") {
+				t.Errorf("%d wait: %q", n, problems)
+			}
+		}
+		lines := func() []string { p.mu.Lock(); defer p.mu.Unlock(); return slices.Clone(p.lines) }
+		failed := []string{"warn web web/a: web/hooks/a.star:3: POST https://away.example/hook: no route to host (the message is sent again later)"}
+		p.want("while it is away", lines(), failed)
+		back.Store(true)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		p.want("after it", lines(), append(failed, "info web web/a: messages arrive again"))
+	})
+}
+
 func TestMessagesAreSentAgainUntilTheyArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(t)

@@ -11,14 +11,18 @@ import (
 // RecordsDir is the folder of the records of runs in the folder of an instance.
 func RecordsDir(stateDir string) string { return filepath.Join(stateDir, "records") }
 
-// openRecorder prepares the recorder of runs. It has its key once the Lease is held, and
-// no hook runs before.
+// openRecorder prepares the recorder of runs. The process that leads makes the key.
 func (d *Driver) openRecorder(instance string) {
 	d.process = record.Process(d.since, d.identity)
 	d.recordsKey = cluster.SecretKey{Client: d.o.Client, Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance}
 	d.recorder = record.New(record.Options{
 		Store: record.StoreOptions{Dir: RecordsDir(d.o.StateDir), Process: d.process, Version: d.o.Version},
-		Key:   func(ctx context.Context) (*record.Key, error) { return record.MakeKey(ctx, d.recordsKey) },
+		Key: func(ctx context.Context) (*record.Key, error) {
+			if d.holder.stands() {
+				return record.FetchKey(ctx, d.recordsKey)
+			}
+			return record.MakeKey(ctx, d.recordsKey)
+		},
 		Log:   d.o.Log,
 		Count: func(outcome string, n int) { d.metrics.records.WithLabelValues(outcome).Add(float64(n)) },
 	})

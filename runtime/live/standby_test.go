@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,6 +150,9 @@ func TestAStandbyAnswersReviews(t *testing.T) {
 		}
 		f.say("two")
 		time.Sleep(5 * time.Second)
+		if n := testutil.ToFloat64(g.driver.metrics.records.WithLabelValues("kept")); n != 1 {
+			t.Errorf("it has kept %v runs", n)
+		}
 		if here, there := f.reviewed(), g.reviewed(); here != "says two" || there != here {
 			t.Errorf("the one that leads %s, the other one %s", here, there)
 		}
