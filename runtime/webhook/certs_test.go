@@ -273,8 +273,9 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 	write(filepath.Join(dir, "..2"), stores[1])
 	point("..2")
 	second, err := m.look(t.Context(), epoch, false)
-	if err != nil || first.served.same(second.served) || string(second.bundle) != string(stores[1].data[keyBundle]) {
-		t.Errorf("the new certificate is not there: %v", err)
+	both := string(stores[1].data[keyBundle]) + "\n" + string(stores[0].data[keyBundle])
+	if err != nil || first.served.same(second.served) || string(second.bundle) != both {
+		t.Errorf("the new certificate is not there, or the former authority is not: %v", err)
 	}
 	// A broken file is an error, and the certificate before still serves.
 	for name, text := range map[string]string{keyLeaf: "x", keyBundle: "", keyLeafKey: strings.Repeat("x", bounded.MaxPEM+1)} {
@@ -288,6 +289,11 @@ func TestMountedCertificatesAreReadAgain(t *testing.T) {
 		}
 		if err := os.WriteFile(path, stores[1].data[name], 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for at, want := range map[time.Duration]string{maxSpread - time.Second: both, maxSpread: string(stores[1].data[keyBundle])} {
+		if got, err := m.look(t.Context(), epoch.Add(at), false); err != nil || string(got.bundle) != want {
+			t.Errorf("after %s it is %s, %v", at, got.bundle, err)
 		}
 	}
 }

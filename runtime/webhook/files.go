@@ -1,10 +1,12 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/bounded"
@@ -16,6 +18,9 @@ type mounted struct {
 	dir string
 	// last is what was read well: a folder that is being changed is read again.
 	last certificates
+	// ca is ca.crt as it was read last, and former what it was until changed.
+	ca, former []byte
+	changed    time.Time
 }
 
 // pollMounted is how often the folder is read. A kubelet takes a minute to bring a change, and certificates are
@@ -29,6 +34,11 @@ func (m *mounted) look(_ context.Context, now time.Time, _ bool) (certificates, 
 			return certificates{}, err
 		}
 		got = m.last // what there was still serves
+	} else if !bytes.Equal(m.ca, got.bundle) {
+		m.ca, m.former, m.changed = got.bundle, m.ca, now
+	}
+	if got.bundle = m.ca; m.former != nil && now.Sub(m.changed) < maxSpread { // a kubelet may bring it to other pods later
+		got.bundle = slices.Concat(m.ca, []byte("\n"), m.former)
 	}
 	got.next = now.Add(pollMounted)
 	m.last = got

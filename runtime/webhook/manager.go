@@ -244,12 +244,13 @@ func (m *Manager) Run(ctx context.Context) {
 			m.server.stop()
 		}
 	}()
-	swept := false
+	swept, found := false, make(chan map[string]map[string]any)
 	for ctx.Err() == nil {
 		var next time.Time
 		bindings := bindingsOf(m.gen.Load())
-		leads := m.leads.Load()
-		if leads != m.led && leads != nil { // whether or not it was seen that another process led
+		leads, before := m.leads.Load(), m.converted
+		begins := leads != m.led && leads != nil
+		if begins { // whether or not it was seen that another process led
 			swept, m.certs.next = false, time.Time{} // what has fallen due of them is its work now
 		}
 		m.led = leads
@@ -267,6 +268,15 @@ func (m *Manager) Run(ctx context.Context) {
 				next = m.again(m.o.Now())
 			}
 		}
+		if m.o.Unreachable == "" && (begins || leads != nil && !slices.Equal(before, m.converted)) {
+			go func() { // definitions are many
+				names, _ := converted(ctx, m.o.Client, m.o.Instance) // without the right it has converted none
+				select {
+				case found <- names:
+				case <-ctx.Done():
+				}
+			}()
+		}
 		for _, at := range m.away {
 			if at.After(m.o.Now()) && at.Before(next) {
 				next = at
@@ -276,6 +286,8 @@ func (m *Manager) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-m.signal:
+		case names := <-found:
+			m.deserted(names)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -299,13 +311,6 @@ func (m *Manager) watch(bindings []bound) {
 	if slices.Equal(crds, m.converted) {
 		return
 	}
-	if m.led != nil {
-		for _, v := range m.watches.Snapshot(watchDefinitions) {
-			if is := v.(*object.Object).Map(); is["instance"] == m.o.Instance && !slices.Contains(crds, is["name"].(string)) {
-				m.o.Log.Warn().Msgf("webhooks: nobody converts %s %s any more, so its objects cannot be read but in their stored version: put the hook back, or end the conversion with `starling detach`", kindDefinition, is["name"])
-			}
-		}
-	}
 	m.converted = crds
 	m.watches.Stop(watchDefinitions)
 	m.mu.Lock()
@@ -317,12 +322,25 @@ func (m *Manager) watch(bindings []bound) {
 	}
 }
 
+// deserted tells of definitions that this instance converts and its tree does not. They are answered all the same: the
+// API server's error says what to do.
+func (m *Manager) deserted(ours map[string]map[string]any) {
+	for name, is := range ours {
+		var err error
+		if converter(is) == m.o.Instance && !ofOthers(is) && !slices.Contains(m.converted, name) {
+			m.o.Always = true
+			err = fmt.Errorf("nobody converts %s %s any more, so its objects cannot be read but in their stored version: put the hook back, or end the conversion with `starling detach`", kindDefinition, name)
+		}
+		_ = m.tell("nobody converts "+name, err)
+	}
+}
+
 // conversionOnly keeps of a definition what is looked at here.
 func conversionOnly(obj map[string]any) (starlark.Value, bool, error) {
 	annotations := effect.At[map[string]any](obj, "metadata", "annotations")
 	return object.New(map[string]any{
 		"name": effect.At[any](obj, "metadata", "name"), "instance": annotations[effect.ConvertedByAnnotation],
-		"before": annotations[annotationBefore], "conversion": effect.At[any](obj, "spec", "conversion"),
+		"before": annotations[annotationBefore], "conversion": effect.At[any](obj, "spec", "conversion"), "others": ofOthers(obj),
 	}), true, nil
 }
 

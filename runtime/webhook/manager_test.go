@@ -443,9 +443,25 @@ func TestWebhooksFollowGenerations(t *testing.T) {
 		return nil
 	})
 	use(map[string]string{"web/hooks/a.star": none})
-	w.eventually("it is said that it is nobody's now", func() error {
-		if !strings.Contains(w.log.String(), "nobody converts CustomResourceDefinition lamps.example.com.x any more") {
-			return fmt.Errorf("%s", w.log.String())
+	said := func(w *world) func() error {
+		return func() error {
+			if !strings.Contains(w.log.String(), "nobody converts CustomResourceDefinition lamps.example.com.x any more") {
+				return fmt.Errorf("%s", w.log.String())
+			}
+			return nil
+		}
+	}
+	w.eventually("it is said that it is nobody's now", said(w))
+	w.stop()
+
+	// So it is by a process that begins with such a tree, and it answers.
+	next := newWorldOn(w)
+	next.run(func(o *Options) { o.Log = zerolog.New(&next.log) })
+	next.serve("web", false)
+	next.eventually("it is said again", said(next))
+	next.eventually("it listens", func() error {
+		if !strings.Contains(next.log.String(), "answers the API server") {
+			return fmt.Errorf("%s", next.log.String())
 		}
 		return nil
 	})

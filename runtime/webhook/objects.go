@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/builtins"
@@ -215,26 +216,7 @@ func selector(text string) (map[string]any, error) {
 	if err != nil { // as it was checked
 		return nil, fmt.Errorf("%q is no label selector: %w", text, err)
 	}
-	out := map[string]any{}
-	if len(parsed.MatchLabels) > 0 {
-		labels := map[string]any{}
-		for k, v := range parsed.MatchLabels {
-			labels[k] = v
-		}
-		out["matchLabels"] = labels
-	}
-	if len(parsed.MatchExpressions) > 0 {
-		var expressions []any
-		for _, e := range parsed.MatchExpressions {
-			x := map[string]any{"key": e.Key, "operator": string(e.Operator)}
-			if len(e.Values) > 0 {
-				x["values"] = texts(e.Values)
-			}
-			expressions = append(expressions, x)
-		}
-		out["matchExpressions"] = expressions
-	}
-	return out, nil
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(parsed)
 }
 
 // conversion is the part of a CustomResourceDefinition that is ours.

@@ -29,12 +29,12 @@ const (
 	maxReview = 8 << 20
 	// maxConversion bounds the body of a conversion request: a whole page of a list comes at once.
 	maxConversion = 64 << 20
-	// maxParallel is how many requests are worked on at once: of one client address three quarters, of one module an
-	// eighth. The API server has one address, and each Pod that is made may ask one hook.
+	// maxParallel is how many requests are worked on at once: of one client address three quarters, of one module a
+	// quarter, half of that of one address. The API server has one address, and each Pod that is made may ask one hook.
 	maxParallel = 128
-	// smallBody is what most reviews are smaller than. Bodies have room for themselves up to here, and past it in the room
-	// for large reviews or for conversions: so neither keeps small ones from being read. One client address may have half
-	// of a room, one module a quarter.
+	// smallBody is what most reviews are smaller than. Bodies have room for themselves up to here, past it, and where there
+	// is none, in the room for large reviews or for conversions: so neither keeps small ones from being read. One client
+	// address may have half of a room, one module too, one address of one module a quarter: none takes all of a module's.
 	smallBody       = 1 << 20
 	smallRoom       = 16 << 20
 	reviewRoom      = 32 << 20
@@ -231,7 +231,7 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 	if err != nil {
 		return "", nil, err
 	}
-	slot := s.slots.Hold(httplimit.Share{Of: httplimit.Remote(r), Most: maxParallel * 3 / 4}, httplimit.Share{Of: moduleOf(r), Most: maxParallel / 8})
+	slot := s.slots.Hold(shares(r, maxParallel*3/4, maxParallel/4)...)
 	defer slot.Release()
 	if slot.Take(ctx, 1) != nil {
 		return "", nil, badf(http.StatusTooManyRequests, "too many requests at once")
@@ -252,6 +252,12 @@ func (s *server) handle(ctx context.Context, to route, w http.ResponseWriter, r 
 	return result, body, err
 }
 
+// shares are those of a client, of a module, and of both.
+func shares(r *http.Request, client, module int64) []httplimit.Share {
+	from, to := httplimit.Remote(r), moduleOf(r)
+	return []httplimit.Share{{Of: from, Most: client}, {Of: to, Most: module}, {Of: from + to, Most: module / 2}}
+}
+
 // moduleOf is the module that a request is for: "/validate/web/…" is for one, with a slash before its name, which no
 // address has.
 func moduleOf(r *http.Request) string {
@@ -267,31 +273,26 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 	if to.convert {
 		limit, room, bytes = maxConversion, s.conversions, conversionsRoom
 	}
-	hold := func(room *httplimit.Room, bytes int64) *httplimit.Hold {
-		return room.Hold(httplimit.Share{Of: httplimit.Remote(r), Most: bytes / 2}, httplimit.Share{Of: moduleOf(r), Most: bytes / 4})
-	}
-	small, large := hold(s.small, smallRoom), hold(room, bytes)
+	small, large := s.small.Hold(shares(r, smallRoom/2, smallRoom/2)...), room.Hold(shares(r, bytes/2, bytes/2)...)
 	release = func() { small.Release(); large.Release() }
 	var has int64
+	var whole bool // has room
 	body, err = httplimit.Body(w, r, httplimit.BodyOptions{
 		Limit: limit, Grace: s.grace, PerSecond: readPace, Within: maxWait,
 		Take: func(more int64) error {
-			switch has += more; {
-			case has <= smallBody:
-				return small.Try(more)
-			case has-more <= smallBody: // the whole at once: two halves would wait for each other
-				whole := limit
-				if r.ContentLength >= 0 {
-					whole = r.ContentLength
-				}
-				return large.Take(ctx, whole)
+			if has += more; whole || has <= smallBody && small.Try(more) == nil {
+				return nil
 			}
-			return nil
+			whole = true // at once: two halves would wait for each other
+			if r.ContentLength >= 0 {
+				return large.Take(ctx, r.ContentLength)
+			}
+			return large.Take(ctx, limit)
 		},
 	})
 	switch {
 	case errors.Is(err, httplimit.ErrFull):
-		err = badf(http.StatusTooManyRequests, "too many large requests at once")
+		err = badf(http.StatusTooManyRequests, "too many requests at once: there is no room for the body")
 	case errors.Is(err, httplimit.ErrTooLarge):
 		err = badf(http.StatusRequestEntityTooLarge, "the request is larger than %d MiB", limit>>20)
 	case errors.Is(err, httplimit.ErrTooSlow):

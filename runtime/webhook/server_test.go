@@ -24,6 +24,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/httplimit"
 	"github.com/starling-operator/starling/runtime/pki"
 	"github.com/starling-operator/starling/runtime/tlsfiles"
 )
@@ -257,7 +258,7 @@ func TestRequestsHaveADeadlineAndWait(t *testing.T) {
 		t.Fatal("requests hold on to their size")
 	}
 	large := strings.Replace(conversionBody, `"n":`, `"x": "`+strings.Repeat("x", smallBody)+`", "n":`, 1)
-	if code, text, err := s.post(c, "/convert/web/c/c?timeout=50ms", large); err != nil || code != 429 || !strings.Contains(text, "too many large") {
+	if code, text, err := s.post(c, "/convert/web/c/c?timeout=50ms", large); err != nil || code != 429 || !strings.Contains(text, "too many requests at once: there is no room") {
 		t.Errorf("%d %s %v", code, text, err)
 	}
 	all.Release()
@@ -403,6 +404,63 @@ func TestDrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.drain(ctx)
+}
+
+// Reviews that come in a burst wait for room, however large they are.
+func TestABurstOfReviewsWaits(t *testing.T) {
+	release, began := make(chan struct{}), make(chan struct{}, 100)
+	s := newTestServer(t, func(ctx context.Context, _ string, _ *builtins.Request) (builtins.Response, error) {
+		began <- struct{}{}
+		select {
+		case <-release:
+			return builtins.Response{}, nil
+		case <-ctx.Done():
+			return builtins.Response{}, ctx.Err()
+		}
+	}, func(s *server) { s.grace = time.Hour })
+	c := s.client(s.rotate(time.Now()).bundle)
+	c.Transport.(*http.Transport).ForceAttemptHTTP2 = false // as the API server asks webhooks: each request has its connection
+	body := strings.Replace(reviewBody, `"uid":`, `"x": "`+strings.Repeat("x", 800<<10)+`", "uid":`, 1)
+	answers := make(chan string, 12)
+	for range cap(answers) {
+		go func() {
+			code, text, err := s.post(c, "/validate/web/a/v?timeout=30s", body)
+			answers <- fmt.Sprint(code, " ", text, " ", err)
+		}()
+	}
+	for range 10 { // what the module has of the room for large ones; parts of others may fill the one for small ones
+		select {
+		case <-began:
+		case answer := <-answers:
+			t.Fatal(answer)
+		}
+	}
+	close(release)
+	for range cap(answers) {
+		if answer := <-answers; !strings.HasPrefix(answer, "200 ") {
+			t.Error(answer)
+		}
+	}
+}
+
+// A client that has all that it may have of one module holds nobody up there.
+func TestOneClientDoesNotTakeAllOfAModule(t *testing.T) {
+	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
+		return builtins.Response{}, nil
+	})
+	c := s.client(s.rotate(time.Now()).bundle)
+	hostile := &http.Request{RemoteAddr: "192.0.2.1:1", URL: mustURL(t, "https://x/validate/web/a/v")}
+	for _, of := range []struct {
+		room           *httplimit.Room
+		client, module int64
+		each           int64
+	}{{s.small, smallRoom / 2, smallRoom / 2, smallBody}, {s.reviews, reviewRoom / 2, reviewRoom / 2, smallBody}, {s.slots, maxParallel * 3 / 4, maxParallel / 4, 1}} {
+		for of.room.Hold(shares(hostile, of.client, of.module)...).Try(of.each) == nil {
+		}
+	}
+	if code, text, err := s.post(c, "/validate/web/a/v?timeout=1s", reviewBody); err != nil || code != 200 {
+		t.Errorf("another client: %d %s %v", code, text, err)
+	}
 }
 
 // begin sends the head of a request of a length, and the first byte of its body.

@@ -72,8 +72,9 @@ func (m *Manager) convert(ctx context.Context, b bound, s shape, has map[string]
 	}
 	before, _ := has["before"].(string)
 	owner := m.owner(has["conversion"])
+	moved := ours && has["others"] == false // this instance has written it, at an address of before
 	switch {
-	case owner == "", given:
+	case owner == "", given, moved:
 	case ours && before != "":
 		return fmt.Errorf("%s is converted by %s again, which writes it after it was taken over; nothing is written any more: end that one, or leave k8s.convert out", ref, owner)
 	default:
@@ -91,21 +92,19 @@ func (m *Manager) convert(ctx context.Context, b bound, s shape, has map[string]
 		obj["metadata"].(map[string]any)["annotations"].(map[string]any)[annotationBefore] = before
 	}
 	if owner != "" { // an apply would leave what the other one has of clientConfig
-		client := wants.(map[string]any)["webhook"].(map[string]any)["clientConfig"].(map[string]any)
 		body := object.CopyPlain(map[string]any{"metadata": map[string]any{"annotations": obj["metadata"].(map[string]any)["annotations"]}, "spec": obj["spec"]}).(map[string]any)
-		there := body["spec"].(map[string]any)["conversion"].(map[string]any)["webhook"].(map[string]any)["clientConfig"].(map[string]any)
-		for _, way := range []string{"service", "url"} {
-			if client[way] == nil {
-				there[way] = nil
-			}
+		other := "service"
+		if m.o.Reach.URL == "" {
+			other = "url"
 		}
+		effect.At[map[string]any](body, "spec", "conversion", "webhook", "clientConfig")[other] = nil
 		w := effect.Write{Kind: effect.WritePatch, Ref: ref, Patch: &effect.Patch{Type: effect.PatchMerge, Body: body}}
 		if _, err := m.o.Client.Write(ctx, fieldManager, w); err != nil {
 			return err
 		}
 	}
 	err := m.apply(ctx, ref, obj)
-	if err == nil && owner != "" && !given {
+	if err == nil && owner != "" && !given && !moved {
 		m.o.Log.Warn().Str("module", b.hook.Module).Msg("webhooks: " + ref.String() + " was converted by " + owner + " and is converted here now; detach gives it back")
 		m.o.TookOver(ref, owner)
 	}

@@ -125,6 +125,45 @@ func TestAForeignConversion(t *testing.T) {
 	}
 }
 
+// The conversion follows the instance to another address, whether it was taken over or not, and what was there before
+// comes back all the same.
+func TestAConversionFollowsTheAddress(t *testing.T) {
+	const convert = "def up(o):\n    return o\n\nhook(on = [k8s.convert(\"lamps.example.com.x\", {(\"v1\", \"v2\"): up, (\"v2\", \"v1\"): up})])\n"
+	none := map[string]any{"strategy": "None"}
+	theirs := map[string]any{"strategy": "Webhook", "webhook": map[string]any{"conversionReviewVersions": []any{"v1"},
+		"clientConfig": map[string]any{"url": "https://theirs.example/convert", "caBundle": "eA=="}}}
+	for name, before := range map[string]map[string]any{"its own": none, "taken over": theirs} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, map[string]string{"web/hooks/a.star": convert})
+			putDefinition(w, map[string]any{"conversion": before})
+			client := func() map[string]any {
+				return effect.At[map[string]any](w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x"), "spec", "conversion", "webhook", "clientConfig")
+			}
+			for _, reach := range []Reach{{URL: "https://10.0.0.5:9443"}, {URL: "https://10.0.0.6:9443"}, {Service: "starling", Port: 443}, {Service: "other", Port: 443}, {URL: "https://10.0.0.7:9443"}} {
+				next := newWorldOn(w)
+				told := make(chan error, 10)
+				next.run(func(o *Options) { o.Reach, o.Registered = reach, func(_ string, err error) { told <- err } })
+				next.serve("web", true)
+				next.eventually("it follows", func() error {
+					is := client()
+					url, service := effect.At[string](is, "url"), effect.At[string](is, "service", "name")
+					if service != reach.Service || !strings.HasPrefix(url, reach.URL) || (url == "") != (reach.URL == "") {
+						return fmt.Errorf("%+v: it is %v; told: %d", reach, is, len(told))
+					}
+					return nil
+				})
+				next.stop()
+			}
+			if err := Detach(t.Context(), w.client, "ns.starling", func(Detached) {}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(any(before), effect.At[any](w.api.Object(definitions, kindDefinition, "", "lamps.example.com.x"), "spec", "conversion")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // putConversion has somebody change the conversion alone.
 func putConversion(w *world, conversion map[string]any) {
 	w.t.Helper()
