@@ -111,12 +111,8 @@ func (d *Driver) tryReceived(ctx context.Context, in httpserver.Incoming, is hol
 
 // unreceived says why a process that stands by has requests of http.receive answered by nobody, or "".
 func (d *Driver) unreceived(is holding) string {
-	path := d.receivesAt()
-	if d.receive == nil || path == "" {
-		return ""
-	}
-	why := d.unreached(is)
-	if why == "" {
+	path, why := d.receivesAt(), d.unreached(is)
+	if d.receive == nil || path == "" || why == "" {
 		return ""
 	}
 	return fmt.Sprintf("requests to %s are answered %s", path, why)
