@@ -123,6 +123,9 @@ func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer,
 		WriteTimeout:      2 * maxWait,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		// No HTTP/2, which API servers do not speak to webhooks either: a body that waits for room would hold up those
+		// beside it, on whose end it waits.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		// TLS errors of clients are not logged: the API server tells of those that it has.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{

@@ -419,7 +419,6 @@ func TestABurstOfReviewsWaits(t *testing.T) {
 		}
 	}, func(s *server) { s.grace = time.Hour })
 	c := s.client(s.rotate(time.Now()).bundle)
-	c.Transport.(*http.Transport).ForceAttemptHTTP2 = false // as the API server asks webhooks: each request has its connection
 	body := strings.Replace(reviewBody, `"uid":`, `"x": "`+strings.Repeat("x", 800<<10)+`", "uid":`, 1)
 	answers := make(chan string, 12)
 	for range cap(answers) {
