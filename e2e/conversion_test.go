@@ -184,6 +184,23 @@ func TestConversion(t *testing.T) {
 	if err != nil || fmt.Sprint(after.Object["spec"].(map[string]any)["conversion"]) != fmt.Sprint(before.Object["spec"].(map[string]any)["conversion"]) {
 		t.Errorf("the conversion has changed: %v", err)
 	}
+	// It follows the process to another address.
+	f.stop()
+	f.service = nil
+	f.start(webhookArgs(t)...)
+	f.waitReady()
+	f.eventually("the conversion follows", func() error {
+		o, err := crds.Get(t.Context(), definition, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		at, _, _ := unstructured.NestedString(o.Object, "spec", "conversion", "webhook", "clientConfig", "url")
+		if !strings.HasPrefix(at, "https://"+f.service.Address()+"/") {
+			return fmt.Errorf("it is at %s", at)
+		}
+		_, err = f.lamps("v1alpha1").List(t.Context(), metav1.ListOptions{})
+		return err
+	})
 	// Objects can be read while the module is off; detach ends the conversion.
 	f.configure(map[string]string{"lightEnabled": "false"})
 	f.waitState("light", status.ModuleOff)
