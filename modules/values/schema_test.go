@@ -222,6 +222,21 @@ properties:
 	}
 }
 
+// A field that the schema names needs what it says itself, not what additionalProperties beside it say.
+func TestRequiredForHelmOfNamedFields(t *testing.T) {
+	s := mustSchema(t, `
+properties:
+  sites:
+    type: object
+    properties: {local: {type: object, properties: {id: {type: string}}}}
+    additionalProperties: {type: object, x-required-for-helm: [id], properties: {id: {type: string}}}`)
+	want := []string{"sites.far.id: is required before the chart can be rendered, and nobody has set it yet"}
+	got := s.missing(object{"sites": object{"local": object{}, "far": object{}}})
+	if diff := cmp.Diff(want, texts2(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestChecks(t *testing.T) {
 	c := NewComposer(sample(t))
 	pos := func(o effect.ValueOp) effect.ValueOp { o.Pos = "hooks/a.star:3"; return o }
