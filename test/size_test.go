@@ -155,11 +155,11 @@ var mostOf = []struct {
 	{`\bstandsBy\(\)`, 11, "a standby withholds what others ask for; let one place do so"},
 	{`Controller [!=]= nil`, 8, "ask what the hook does, not what it is"},
 	{`\blife [!=]= (leaving|up)\b`, 18, "ask the verdict"},
-	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=|\.isGlobal\(\)`, 9, "let the global module be a module whose answers differ"},
+	{`[!=]= (e\.global|globalName)\b|\be\.global [!=]=|\.isGlobal\(\)`, 8, "let the global module be a module whose answers differ"},
 }
 
 // mostLines bounds the engine with its machines, without tests.
-const mostLines = 12935
+const mostLines = 12918
 
 func TestTheEngineOnlyShrinks(t *testing.T) {
 	var engine, all string
@@ -189,7 +189,7 @@ var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)
 
 // mostCode bounds the lines of all Go without tests, mostLong those of them with more than 120 columns. A change that
 // adds takes something away: these limits only fall, and follow what is there closely.
-const mostCode, mostLong = 167993, 1943
+const mostCode, mostLong = 167991, 1943
 
 func TestAllOnlyShrinks(t *testing.T) {
 	code, long := 0, 0

@@ -140,8 +140,10 @@ func (b *builder) sections() (map[string]*values.Composer, error) {
 			problems = append(problems, out[m.Name].CheckConfig(ofUser, nil)...)
 		}
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("the config: %s", problems[0])
+	for _, p := range problems {
+		if p.Module != "" { // else it is a key of a module that is not looked at, or gone
+			return nil, fmt.Errorf("the config: %s", p)
+		}
 	}
 	return out, nil
 }

@@ -91,7 +91,7 @@ func (b *builder) hosts(m *generation.Module, s builtins.HostSource) {
 // userConfig needs to change the user's ConfigMap, or the Module object that stands in its place.
 func (b *builder) userConfig(m *generation.Module) {
 	why := []string{"config.set of " + m.Name}
-	b.starling.add(Rule{Resource: "configmaps", Names: []string{b.o.Name}, Verbs: []string{"get", "patch"}, Why: why})
+	b.add(b.o.Namespace, Rule{Resource: "configmaps", Names: []string{b.o.Name}, Verbs: []string{"get", "patch"}, Why: why})
 	if !m.Global {
 		b.add("", Rule{Group: "starling.dev", Resource: "modules", Names: []string{m.Name}, Verbs: []string{"get", "patch"}, Why: why})
 	}
@@ -361,5 +361,5 @@ func (b *builder) webhooks() {
 		}
 		b.add("", Rule{Group: group, Resource: plural, Verbs: verbs, Why: why})
 	}
-	b.starling.add(Rule{Resource: "secrets", Names: []string{b.o.Name + "-webhooks"}, Verbs: []string{"get"}, Why: []string{"certificates of webhooks"}})
+	b.add(b.o.Namespace, Rule{Resource: "secrets", Names: []string{b.o.Name + "-webhooks"}, Verbs: []string{"get"}, Why: []string{"certificates of webhooks"}})
 }

@@ -64,7 +64,8 @@ type Config struct {
 	Reason string `json:"reason,omitempty"`
 	// Problems are the parts that were refused; for those the last good ones stay in force.
 	Problems []string `json:"problems,omitempty"`
-	// Unknown are keys that no module has, which count for nothing; Problems have them too.
+	// Unknown are keys that no module has, and sections in whose place a Module object speaks: they count for nothing.
+	// Problems have them too.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -106,6 +107,9 @@ type Module struct {
 	Enabled bool `json:"enabled"`
 	// Release is nil when nothing is installed, or nothing is known yet.
 	Release *Release `json:"release,omitempty"`
+	// Released: it is that of the chart and values as they are now, though readiness() may wait. Objects of another one are
+	// not put right.
+	Released bool `json:"released,omitempty"`
 	// Drifted are the objects of the release that somebody has changed, and that are not put right
 	// yet, or that somebody changes again and again.
 	Drifted []Drifted `json:"drifted,omitempty"`

@@ -342,9 +342,11 @@ func (t *Tree) refuseDuplicates() {
 		other.fail(other.Dir, fmt.Errorf("%s has %s too: rename one", m.Dir, what))
 	}
 	for _, m := range t.Modules {
-		key, isSwitch := strings.CutSuffix(m.Key, "Enabled")
-		if owner := byKey[key]; isSwitch && owner != nil {
-			m.fail(m.Dir, fmt.Errorf("its values key %s is the switch of module %s: rename one", m.Key, owner.Name))
+		for suffix, what := range map[string]string{"Enabled": "the switch", "Drift": "a setting", "Paused": "a setting", "Maintenance": "a setting"} {
+			key, is := strings.CutSuffix(m.Key, suffix)
+			if owner := byKey[key]; is && owner != nil {
+				m.fail(m.Dir, fmt.Errorf("its values key %s is %s of module %s: rename one", m.Key, what, owner.Name))
+			}
 		}
 	}
 }

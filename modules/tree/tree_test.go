@@ -147,7 +147,7 @@ func TestProblems(t *testing.T) {
 		"values.yaml: {webb: {}, web: 5, api: {}, apiEnabled: \"true\"}",
 		"web/module.star", "api/nodes.star", "api/module.star", "docs/readme.md", "api/openapi/value.yaml",
 		"010-db/module.star", "020-db/module.star", "a-b/module.star", "a--b/module.star", "Big/module.star",
-		"api-enabled/module.star", "5-/module.star", "020-global/module.star")
+		"api-enabled/module.star", "api-paused/module.star", "5-/module.star", "020-global/module.star")
 	var got []string
 	for _, p := range tr.Problems {
 		got = append(got, p.String())
@@ -167,6 +167,7 @@ func TestProblems(t *testing.T) {
 		"a-b: a-b: a--b has the values key aB too: rename one",
 		"api: values.yaml: apiEnabled must be true or false, not text; write apiEnabled: true",
 		"api-enabled: api-enabled: its values key apiEnabled is the switch of module api: rename one",
+		"api-paused: api-paused: its values key apiPaused is a setting of module api: rename one",
 		"db: 010-db: 020-db has the name db too: rename one",
 		"db: 020-db: 010-db has the name db too: rename one",
 		"web: values.yaml: web must be a map, not a number",

@@ -36,6 +36,26 @@ func (c *Composer) CheckConfig(config, old map[string]any) []Problem {
 	return c.named(ps)
 }
 
+// CheckTree is [Composer.CheckConfig] of what the tree has, before the composer is used. A field that is required and
+// not there is no mistake of the tree: it is asked for, see [Composer.Unset].
+func (c *Composer) CheckTree() []Problem {
+	return slices.DeleteFunc(c.CheckConfig(nil, nil), func(p Problem) bool {
+		if p.Message != MessageRequired {
+			return false
+		}
+		c.section.asks = append(c.section.asks, p)
+		return true
+	})
+}
+
+// Unset are fields that the config schema requires, and that nobody has set.
+func (c *Composer) Unset() []Problem {
+	return slices.DeleteFunc(slices.Clone(c.section.asks), func(p Problem) bool {
+		_, set := lookup(c.Compose(), splitPath(p.Path))
+		return set
+	})
+}
+
 // CheckHook checks ops, a candidate for the layer of hook: unknown fields are
 // refused, and the values that it makes must pass the schema. Rules that compare
 // see the values in force, when the hook has set some before. The same again, as after the
@@ -89,7 +109,9 @@ func (c *Composer) CheckHelm() []Problem {
 			c.passed.Store(&v)
 		}
 	}
-	ps = append(ps, schema.missing(v)...)
+	if ps = append(ps, schema.missing(v)...); c.section.Schema != nil {
+		ps = append(ps, c.Unset()...)
+	}
 	sortProblems(ps)
 	c.blame(ps, "", true)
 	return c.named(ps)

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -33,6 +34,7 @@ type knownFields struct {
 	value    any // the default, nil for none
 	nullable bool
 	forHelm  []string // x-required-for-helm
+	asks     bool     // it, or something below, has forHelm
 }
 
 type knownPattern struct {
@@ -59,8 +61,11 @@ func newKnownFields(m map[string]any, keys map[string]keyPattern, room *room) *k
 		if !isSchema {
 			return nil
 		}
-		return newKnownFields(c, keys, room)
+		field := newKnownFields(c, keys, room)
+		k.asks = k.asks || field.asks
+		return field
 	}
+	k.asks = len(needs) > 0
 	fields, _ := m["properties"].(map[string]any)
 	k.names = slices.Sorted(maps.Keys(fields))
 	for _, name := range k.names {
@@ -100,7 +105,7 @@ const notSetYet = "is required before the chart can be rendered, and nobody has 
 
 // missing is what x-required-for-helm asks for and is not there.
 func (k *knownFields) missing(v any, path string) (out []Problem) {
-	if k == nil {
+	if k == nil || !k.asks {
 		return nil
 	}
 	switch v := v.(type) {
@@ -115,10 +120,7 @@ func (k *knownFields) missing(v any, path string) (out []Problem) {
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			field, named := k.fields[key]
-			if !named {
-				field = k.rest
-			}
+			field := cmp.Or(k.fields[key], k.rest)
 			out = append(out, field.missing(v[key], joinKey(path, key))...)
 		}
 	}

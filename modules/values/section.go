@@ -46,6 +46,8 @@ type Section struct {
 	// Hooks are the layers of the hooks, in any order. The operations of global
 	// hooks come without their "global" key, see [SplitGlobal].
 	Hooks []HookLayer
+	// asks are fields that ConfigSchema requires, and Static does not have.
+	asks []Problem
 }
 
 // Compose returns the section's values. To compose more than once, keep a

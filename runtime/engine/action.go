@@ -148,6 +148,8 @@ type Evaluate struct {
 	Op     uint64
 	Module *generation.Module
 	Values map[string]any
+	// Config is what config.get sees. Only read.
+	Config map[string]any
 	// Secrets are those of Values.
 	Secrets layers.Secrets
 }

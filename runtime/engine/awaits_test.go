@@ -50,3 +50,16 @@ func TestAReleaseOfANewerTreeWaits(t *testing.T) {
 		t.Errorf("afterwards it is %+v", is)
 	}
 }
+
+// A section in whose place a Module object speaks is no failure: it is what the user wants.
+func TestASectionThatDoesNotCount(t *testing.T) {
+	w := newWorld(t, mod("web", isOn()))
+	w.start()
+	w.in(Config{State: ConfigPresent, Data: map[string]string{"web": "color: red"}, ObjectsState: ConfigPresent, Objects: map[string]ConfigObject{"web": {Values: "{color: blue}"}}})
+	if is := w.e.Status().Config; len(is.Problems) != 1 || len(is.Unknown) != 1 {
+		t.Errorf("it is %+v", is)
+	}
+	if failures := w.e.Failures(); len(failures) > 0 {
+		t.Errorf("failures: %+v", failures)
+	}
+}

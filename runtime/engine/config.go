@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -152,11 +153,13 @@ func (e *Engine) reconcile(in Reconcile) {
 // applySections puts the accepted config into the values.
 func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil) }
 
-// userConfig is what a hook of the module gets from config.get.
+// userConfig is what config.get sees in the module: its section, and the global one below `global`.
 func (g *ground) userConfig(m *module) map[string]any {
-	section := g.config.Accepted().Section(m.name)
-	if m.isGlobal() {
-		return map[string]any{globalName: section}
+	config := g.config.Accepted()
+	if config.Global == nil {
+		return config.Sections[m.name]
 	}
-	return section
+	out := map[string]any{globalName: config.Global}
+	maps.Copy(out, config.Sections[m.name])
+	return out
 }

@@ -32,7 +32,7 @@ func (e *Engine) evaluate(m *module) {
 		return // listModules has it looked at again
 	}
 	ev.Running = true
-	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: view, Secrets: m.values.Secrets()})
+	e.ask(m, Evaluate{Op: e.op(), Module: m.gen, Values: view, Config: e.userConfig(m), Secrets: m.values.Secrets()})
 }
 
 func (t *turn) evaluated(m *module, a asked, in Evaluated) {

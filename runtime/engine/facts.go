@@ -170,15 +170,15 @@ func (g *ground) paused(name string) bool {
 // followGlobal notes what modules go by of global hooks for whose runs nobody waits: that they are broken, or nothing.
 func (t *turn) followGlobal(global *module) {
 	t.globals = verdicts.Global{Stays: t.globals.Stays}
-	if global.broken != "" {
-		t.globals.Failing = "global: " + global.broken
+	if why := global.wrong(); why != "" {
+		t.globals.Failing = "global: " + why
 	}
 }
 
 // standGlobal notes how far the global hooks have come, which all modules go by: which first run of one they wait for,
 // and the first hook that was tried and has never succeeded.
 func (t *turn) standGlobal(global *module) {
-	if t.followGlobal(global); global.broken != "" {
+	if t.followGlobal(global); t.globals.Failing != "" {
 		return
 	}
 	out := &t.globals

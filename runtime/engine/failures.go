@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/modules/values"
 )
 
 // Failure is one thing that fails now, and was not mended yet.
@@ -28,8 +29,8 @@ func (v *View) Failures() []Failure {
 		return nil
 	}
 	var out []Failure
-	if v.global.broken != "" {
-		out = append(out, Failure{Module: globalName, Reason: v.global.broken})
+	if why := v.global.wrong(); why != "" {
+		out = append(out, Failure{Module: globalName, Reason: why})
 	}
 	out = append(out, v.global.failures()...)
 	for _, m := range v.known() {
@@ -44,10 +45,20 @@ func (v *View) Failures() []Failure {
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.config.Problems())) {
 		for _, p := range v.config.Problems()[name] {
-			out = append(out, Failure{Module: cmp.Or(name, globalName), Reason: p.Text})
+			if p.Outcome != values.Unused {
+				out = append(out, Failure{Module: cmp.Or(name, globalName), Reason: p.Text})
+			}
 		}
 	}
 	return out
+}
+
+// wrong says why no module can go by the global values, or "".
+func (m *module) wrong() string {
+	if unset := m.values.Composer().Unset(); m.broken == "" && len(unset) > 0 {
+		return unset[0].Error()
+	}
+	return m.broken
 }
 
 // failures are those of the module's hooks.

@@ -68,21 +68,11 @@ func (t *turn) readKept(m *module) error {
 
 // readLayer takes over the layer of a subject.
 func readLayer(_ *turn, m *module, data []byte) (known bool, err error) {
-	s, layer, err := m.decodeLayer(data)
-	if s == nil || err != nil {
-		return false, err
-	}
-	m.values.Keep(s.ID(), layer)
-	return true, nil
+	return m.keptLayer(data, func(s *subjects.Subject, layer []effect.ValueOp) { m.values.Keep(s.ID(), layer) })
 }
 
 func followLayer(t *turn, m *module, data []byte) (known bool, err error) {
-	s, layer, err := m.decodeLayer(data)
-	if s == nil || err != nil {
-		return false, err
-	}
-	t.setLayer(m, s, layer, nil)
-	return true, nil
+	return m.keptLayer(data, func(s *subjects.Subject, layer []effect.ValueOp) { t.setLayer(m, s, layer, nil) })
 }
 
 func forgetLayer(t *turn, m *module, s *subjects.Subject) {
@@ -91,32 +81,29 @@ func forgetLayer(t *turn, m *module, s *subjects.Subject) {
 	}
 }
 
-// decodeLayer reads the layer of a subject; nil: there is no such subject any more.
-func (m *module) decodeLayer(data []byte) (*subjects.Subject, []effect.ValueOp, error) {
-	k, err := subjects.DecodeLayer(data)
-	if err != nil {
-		return nil, nil, err
-	}
+// keptLayer has take have the layer of a subject that is there.
+func (m *module) keptLayer(data []byte, take func(*subjects.Subject, []effect.ValueOp)) (known bool, err error) {
+	k, err := subjects.Decode[subjects.KeptLayer](data)
 	s := m.subject(k.Of)
-	if s == nil {
-		return nil, nil, nil
+	if s == nil || err != nil {
+		return false, err
 	}
 	layer, err := values.DecodeOps(k.Ops)
 	if err == nil && m.gen.Global {
 		_, _, err = values.SplitGlobal(layer) // from here on it holds for every layer
 	}
-	return s, layer, err
+	if err == nil {
+		take(s, layer)
+	}
+	return err == nil, err
 }
 
 // readState takes over the state of a subject.
 func readState(_ *turn, m *module, data []byte) (known bool, err error) {
-	k, err := subjects.DecodeState(data)
-	if err != nil {
-		return false, err
-	}
+	k, err := subjects.Decode[subjects.KeptState](data)
 	s := m.subject(k.Of)
-	if s == nil {
-		return false, nil
+	if s == nil || err != nil {
+		return false, err
 	}
 	s.Remember(effect.Memory{State: k.State, StateSecrets: k.Secrets})
 	return true, nil

@@ -111,7 +111,10 @@ func (e *Engine) adoptNext(next *generation.Generation) map[string]draft {
 	before := e.gen
 	e.gen = next.Whole()
 	drafts := e.drafts(before)
-	in := adoption.Input{Before: before.Generation, Next: next, Unusable: e.brokenness(), Errors: map[string]string{}, Changed: map[string]bool{}}
+	in := adoption.Input{Before: before.Generation, Next: next, Unusable: map[string]string{globalName: e.global.broken}, Errors: map[string]string{}, Changed: map[string]bool{}}
+	for name, m := range e.modules {
+		in.Unusable[name] = m.broken
+	}
 	for name, d := range drafts {
 		in.Errors[name], in.Changed[name] = d.own, !d.same || d.values != nil
 	}
@@ -165,15 +168,6 @@ func (e *Engine) drafts(before *generation.Whole) map[string]draft {
 
 // noGlobal stands for the global hooks of a tree that has none. Nothing changes it.
 var noGlobal = &generation.Module{Name: globalName, Key: globalName, Global: true}
-
-// brokenness says of all modules why they cannot be used; "" for those that can.
-func (v *View) brokenness() map[string]string {
-	out := map[string]string{globalName: v.global.broken}
-	for name, m := range v.modules {
-		out[name] = m.broken
-	}
-	return out
-}
 
 func noModule(g *generation.Generation) bool { return len(g.Names) == 0 && g.Global == nil }
 

@@ -109,7 +109,7 @@ func (t *turn) renewHooks(m *module, old *generation.Module) *change {
 			h = next
 			c.fresh = append(c.fresh, h)
 		default:
-			edited := all || !sameCode(h.gen, g)
+			edited := all || h.gen != g && (g.Digest == "" || h.gen.Digest != g.Digest)
 			h.take(g, c)
 			if edited {
 				c.edited = append(c.edited, h)
@@ -136,8 +136,6 @@ func (t *turn) renewHooks(m *module, old *generation.Module) *change {
 	m.dropLanes()
 	return c
 }
-
-func sameCode(a, b *generation.Hook) bool { return a == b || a.Digest != "" && a.Digest == b.Digest }
 
 // unlike says that a hook of the same id is not this one any more: it waits in another
 // lane, or its runs are about other objects.
@@ -294,7 +292,8 @@ func (e *Engine) begun(c *change) {
 			e.again(h)
 		}
 		for _, t := range c.timers {
-			e.startTimer(hookOf(m, t), t)
+			i := slices.IndexFunc(m.hooks, func(h *hook) bool { return slices.Contains(h.schedules, t) })
+			e.startTimer(m.hooks[i], t)
 		}
 	}
 	for _, w := range c.stop {
@@ -303,11 +302,6 @@ func (e *Engine) begun(c *change) {
 			e.do(StopWatch{ID: w.ID})
 		}
 	}
-}
-
-func hookOf(m *module, t *timers.Timer) *hook {
-	i := slices.IndexFunc(m.hooks, func(h *hook) bool { return slices.Contains(h.schedules, t) })
-	return m.hooks[i]
 }
 
 // again has a hook run with its new code as it would at a start, while what it has set
@@ -341,12 +335,9 @@ func (e *Engine) missedAll(h *hook) {
 
 // dropLanes takes away lines of work that no hook waits in any more.
 func (m *module) dropLanes() {
-	for name := range m.queues {
-		used := func(h *hook) bool { return h.gen.Queue == name }
-		if name != "" && !slices.ContainsFunc(m.hooks, used) {
-			delete(m.queues, name)
-		}
-	}
+	maps.DeleteFunc(m.queues, func(name string, _ *lane.Lane[builtins.Event]) bool {
+		return name != "" && !slices.ContainsFunc(m.hooks, func(h *hook) bool { return h.gen.Queue == name })
+	})
 }
 
 // bar keeps hooks from running that have taken processes with them.

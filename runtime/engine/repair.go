@@ -72,11 +72,13 @@ func differs(objects []DriftObject) string {
 	return text + message.More(len(objects)-1) + "; it stays so, for drift is reported alone"
 }
 
-// repairable says that objects of the module's release may be put right: nothing else works on it, and
-// its last work has succeeded.
-func (m *module) repairable() bool {
-	return !m.removed && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle() && !m.pass.Wanted()
+// released says that the module's release is as it should be, and nothing else works on it.
+func (m *module) released() bool {
+	return !m.removed && m.verdict.Do == verdicts.Install && m.hasChart() && m.pass.Ready() && m.pass.Idle()
 }
+
+// repairable says that objects of the module's release may be put right.
+func (m *module) repairable() bool { return m.released() && !m.pass.Wanted() }
 
 // repair has objects put right that differ.
 func (t *turn) repair(m *module) {

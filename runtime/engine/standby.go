@@ -126,7 +126,7 @@ func (t *turn) followKept(m *module, in Kept) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if kind := keptKindOf(key); in.Data[key] == nil && kind.forget != nil {
-			of, err := subjects.DecodeOf(before[key])
+			of, err := subjects.Decode[subjects.Of](before[key])
 			if s := m.subject(of); s != nil {
 				kind.forget(t, m, s)
 			}

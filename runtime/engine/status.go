@@ -162,7 +162,7 @@ func (g *ground) configStatus() status.Config {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, p := range all[name] {
 			out.Problems = append(out.Problems, p.Text)
-			if p.Outcome == values.Unknown {
+			if p.Outcome != values.Refused {
 				out.Unknown = append(out.Unknown, p.Text)
 			}
 		}
@@ -207,6 +207,7 @@ func (v *View) moduleStatus(m *module) status.Module {
 		ref := m.pass.Refs()[0]
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
+	out.Released = m.released()
 	out.NextTry, out.Stalled = future(m.pass.RetryAt(), v.now), m.barred() || m.pass.Awaits() == lane.AwaitsChange
 	out.Drifted, out.Unseen = v.driftStatus(m), m.findings[unseen]
 	if why := m.repairs.Unsure(); why != "" {

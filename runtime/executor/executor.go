@@ -213,16 +213,17 @@ func (x *Executor) subject(a engine.RunHook) (starlark.Value, bool) {
 // Evaluate calls def enabled() of a module and, unless that says no, its def readiness().
 func (x *Executor) Evaluate(ctx context.Context, a engine.Evaluate) engine.Evaluated {
 	m, out := a.Module, engine.Evaluated{Op: a.Op}
-	digest, log := x.host().Digest(m.Tree.ModuleFile), x.o.Log(m.Name, "")
+	digest := x.host().Digest(m.Tree.ModuleFile)
+	asked := hook.Asked{Module: m, Values: a.Values, Config: a.Config, Secrets: a.Secrets.Texts, Now: x.o.Now(), Log: x.o.Log(m.Name, "")}
 	if ctx = x.metered(ctx, m.Name); m.Enabled != nil {
 		out.Err = x.marked("enabled() of "+m.Name, digest, func() (err error) {
-			out.Decision, err = hook.Enabled(ctx, x.host(), m, a.Values, a.Secrets.Texts, x.o.Now(), log)
+			out.Decision, err = hook.Enabled(ctx, x.host(), asked)
 			return err
 		})
 	}
 	if m.Readiness != nil && out.Err == nil && out.Decision.Answer == builtins.AnswerOn {
 		if out.Err = x.marked("readiness() of "+m.Name, digest, func() (err error) {
-			out.Decision.Unready, err = hook.Readiness(ctx, x.host(), m, a.Values, a.Secrets.Texts, x.o.Now(), log)
+			out.Decision.Unready, err = hook.Readiness(ctx, x.host(), asked)
 			return err
 		}); out.Err != nil {
 			out.Decision.Unready = "readiness(): " + out.Err.Error()

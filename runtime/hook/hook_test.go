@@ -274,7 +274,7 @@ func TestEnabled(t *testing.T) {
 		{map[string]any{"global": map[string]any{"domain": "x"}}, builtins.AnswerOn},
 		{map[string]any{"on": false, "global": map[string]any{"domain": "x"}}, builtins.AnswerDisabled},
 	} {
-		got, err := Enabled(context.Background(), g.Host, m, c.view, nil, time.Time{}, noLog{})
+		got, err := Enabled(context.Background(), g.Host, Asked{Module: m, Values: c.view, Log: noLog{}})
 		if err != nil || got.Answer != c.want {
 			t.Errorf("%v: got %v %v, want %v", c.view, got, err, c.want)
 		}
@@ -298,7 +298,7 @@ def readiness():
 		{map[string]any{"up": false}, ` readiness() returned False; say why with waiting("…")`},
 		{map[string]any{"up": "no"}, ` readiness() returned disabled; it must return True or waiting("…")`},
 	} {
-		got, err := Readiness(context.Background(), g.Host, m, c.view, func() []string { return []string{"hunter2hunter2"} }, time.Time{}, noLog{})
+		got, err := Readiness(context.Background(), g.Host, Asked{Module: m, Values: c.view, Secrets: func() []string { return []string{"hunter2hunter2"} }, Log: noLog{}})
 		if text := fmt.Sprint(got, " ", err); text != c.want {
 			t.Errorf("%v: got %q, want %q", c.view, text, c.want)
 		}

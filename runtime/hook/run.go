@@ -236,10 +236,19 @@ func placeOf(fn starlark.Callable) string {
 	return ""
 }
 
-// Enabled calls def enabled() of a module.star. Texts that secrets returns are hidden in its log,
-// its error and its reason.
-func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (out builtins.Decision, err error) {
-	err = ask(ctx, host, m, "enabled", m.Enabled, view, secrets, now, log, func(v starlark.Value) (*string, error) {
+// Asked is a module whose module.star has functions that read values and the user's config. Texts that Secrets returns
+// are hidden in its log, their errors and their reasons.
+type Asked struct {
+	Module         *generation.Module
+	Values, Config map[string]any
+	Secrets        func() []string
+	Now            time.Time
+	Log            builtins.Logger
+}
+
+// Enabled calls def enabled() of a module.star.
+func Enabled(ctx context.Context, host *script.Host, a Asked) (out builtins.Decision, err error) {
+	err = a.ask(ctx, host, "enabled", a.Module.Enabled, func(v starlark.Value) (*string, error) {
 		var err error
 		out, err = builtins.DecisionOf(v)
 		return &out.Reason, err
@@ -247,10 +256,9 @@ func Enabled(ctx context.Context, host *script.Host, m *generation.Module, view 
 	return out, err
 }
 
-// Readiness calls def readiness() of a module.star, and returns why the module is not ready for others, or
-// "". Secrets are those of [Enabled].
-func Readiness(ctx context.Context, host *script.Host, m *generation.Module, view map[string]any, secrets func() []string, now time.Time, log builtins.Logger) (unready string, err error) {
-	err = ask(ctx, host, m, "readiness", m.Readiness, view, secrets, now, log, func(v starlark.Value) (*string, error) {
+// Readiness calls def readiness() of a module.star, and returns why the module is not ready for others, or "".
+func Readiness(ctx context.Context, host *script.Host, a Asked) (unready string, err error) {
+	err = a.ask(ctx, host, "readiness", a.Module.Readiness, func(v starlark.Value) (*string, error) {
 		var err error
 		unready, err = builtins.UnreadyOf(v)
 		return &unready, err
@@ -258,17 +266,15 @@ func Readiness(ctx context.Context, host *script.Host, m *generation.Module, vie
 	return unready, err
 }
 
-// ask calls a function of a module.star that reads values. Read takes its answer in, and says where its
-// reason is.
-func ask(ctx context.Context, host *script.Host, m *generation.Module, name string, fn starlark.Callable, view map[string]any,
-	secrets func() []string, now time.Time, log builtins.Logger, read func(starlark.Value) (reason *string, err error)) error {
+// ask calls a function. Read takes its answer in, and says where its reason is.
+func (a Asked) ask(ctx context.Context, host *script.Host, name string, fn starlark.Callable, read func(starlark.Value) (reason *string, err error)) error {
 	s := &Seen{}
-	s.known(secrets)
+	s.known(a.Secrets)
 	v, _, err := host.Call(ctx, fn, nil, script.CallOptions{
-		Name: m.Name + "/" + name,
-		Context: &builtins.Context{Phase: spec.InEnabled, Log: seenLog{log, s}, Run: &builtins.Run{
-			Module: m.Name, Hook: name, Now: now,
-			Compose: func([]effect.ValueOp) (map[string]any, error) { return view, nil },
+		Name: a.Module.Name + "/" + name,
+		Context: &builtins.Context{Phase: spec.InEnabled, Log: seenLog{a.Log, s}, Run: &builtins.Run{
+			Module: a.Module.Name, Hook: name, Now: a.Now, Config: a.Config,
+			Compose: func([]effect.ValueOp) (map[string]any, error) { return a.Values, nil },
 		}},
 		Limits: askedLimits,
 	})

@@ -83,8 +83,8 @@ func valuesValid(m status.Module) metav1.Condition {
 	case len(m.Config.Refused) > 0:
 		text := strings.Join(m.Config.Refused, "; ") + "; the last good values stay in force"
 		return condition("ValuesValid", false, "Refused", text)
-	case strings.HasPrefix(m.LastError, refusedValues):
-		return condition("ValuesValid", false, "Invalid", m.LastError)
+	case strings.HasPrefix(cmp.Or(m.LastError, m.Reason), refusedValues):
+		return condition("ValuesValid", false, "Invalid", cmp.Or(m.LastError, m.Reason))
 	}
 	return condition("ValuesValid", true, "Valid", strings.Join(m.Config.Unused, "; "))
 }
@@ -115,7 +115,7 @@ func released(m status.Module, r *Release) metav1.Condition {
 		return condition("Released", false, "NoChart", "the module has no chart")
 	case r == nil:
 		return condition("Released", false, "NotInstalled", "")
-	case m.State == status.ModuleReady && !m.Upgrading:
+	case m.Released && !m.Upgrading:
 		return condition("Released", true, "Released", "release "+r.String())
 	case m.State == status.ModuleFailed && m.LastError != "":
 		return condition("Released", false, "Failed", m.LastError)

@@ -17,6 +17,7 @@ func web(state status.ModuleState, revision int) Facts {
 	f := Facts{ChartVersion: "1.2.0", Module: status.Module{Name: "web", State: state, Enabled: true}}
 	if revision >= 0 {
 		f.Module.Release = &status.Release{Name: "web", Namespace: "apps", Revision: revision}
+		f.Module.Released = state == status.ModuleReady
 	}
 	return f
 }
@@ -40,6 +41,8 @@ func TestConditions(t *testing.T) {
 	failed.Module.LastError = "values: text is required"
 	rolledBack := failed
 	rolledBack.Module.Stalled = true
+	unready, held := web(status.ModuleWaiting, 2), web(status.ModuleWaiting, 2)
+	unready.Module.Released, held.Module.Reason = true, "values: host: is required"
 	edited, contested := web(status.ModuleReady, 2), web(status.ModuleReady, 2)
 	edited.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web", Missing: true}}
 	contested.Module.Drifted = []status.Drifted{{Object: "ConfigMap apps/web"}, {Object: "Service apps/web", By: []string{"kubectl-edit"}, Contested: true}}
@@ -62,6 +65,8 @@ func TestConditions(t *testing.T) {
 		"not seen":      {unseen, []string{"Ready=True", "Drifted=Unknown/NotSeen"}},
 		"not all seen":  {both, []string{"Ready=True", "Drifted=True/Drifted"}},
 		"failed":        {failed, []string{"Ready=False/Failed", "ValuesValid=False/Invalid", "Released=False/Failed", "Reconciling=True/Retrying", "Stalled=False"}},
+		"unready":       {unready, []string{"Ready=Unknown/Waiting", "Released=True"}},
+		"held":          {held, []string{"ValuesValid=False/Invalid", "Released=False"}},
 		"rolled back":   {rolledBack, []string{"Ready=False/Failed", "Reconciling=False", "Stalled=True/Failed"}},
 		"broken":        {web(status.ModuleBroken, -1), []string{"Ready=False/Broken", "Reconciling=False", "Stalled=True"}},
 		"off":           {off, []string{"Ready=False/Off", "Enabled=False/Off", "Released=False/NotInstalled", "Reconciling=False", "Stalled=False"}},

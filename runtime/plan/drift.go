@@ -35,6 +35,10 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 	if err != nil {
 		return nil, nil, err
 	}
+	released := map[string]bool{}
+	for _, m := range w.Status().Modules {
+		released[m.Name] = m.Released
+	}
 	defer w.ObjectsAhead(all)()
 	refused := map[string]bool{} // by kind: one refusal is enough
 	for _, ref := range refs {
@@ -67,7 +71,7 @@ func drifted(ctx context.Context, w *sim.World, releases map[release.Ref]*sim.Re
 			}
 			if o := drift(obj, found, paths, r.Ran); o != nil {
 				o.By = []string{"release " + r.Name}
-				o.Left = o.Left || policy == builtins.DriftReport
+				o.Left = o.Left || policy == builtins.DriftReport || !released[ref.Module]
 				gv, _ := schema.ParseGroupVersion(of.APIVersion)
 				if k, served := w.Store().KindOf(gv.WithKind(of.Kind)); served && k.Namespaced || !served && of.Namespace != "" {
 					o.Namespace = effect.RefOf(obj).Namespace

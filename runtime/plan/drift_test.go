@@ -113,6 +113,9 @@ func TestDrift(t *testing.T) {
 			"~ v1 ConfigMap web/nodes  # changed by kubectl: not as release web has it; run puts it right\n    ~ data.color: \"red\" -> \"blue\"\n",
 			"No changes: the modules ask for nothing else than before. 1 object is not as its release has it, and run puts it right.\n",
 		}},
+		{name: "of a module that is paused", meddle: func(w *sim.World) error {
+			return errors.Join(w.Configure(map[string]string{"webPaused": "true"}), patch(nodes, `{"data": {"color": "blue"}}`)(w))
+		}, want: []string{"~ v1 ConfigMap web/nodes  # changed by kubectl: not as release web has it; run leaves it so\n"}},
 		{name: "a field that is taken away", meddle: patch(nodes, `{"data": {"color": null}}`), want: []string{"    - data.color: \"red\"\n"}},
 		{name: "an object", meddle: remove(deployment), want: []string{"- apps/v1 Deployment web/web  # missing: release web has it; run makes it again\n"}},
 		{name: "an object of a list", meddle: remove(named("ConfigMap", "one")), want: []string{"- v1 ConfigMap web/one  # missing"}},

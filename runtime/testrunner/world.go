@@ -34,7 +34,6 @@ type world struct {
 	say    func(string)
 
 	started bool
-	config  map[string]string // the user's ConfigMap
 	hosts   map[string]func(effect.Request) (builtins.Fetched, error)
 	asked   map[string]bool // of hosts
 	random  io.Reader       // of the test's own calls
@@ -56,7 +55,7 @@ const (
 
 // newWorld makes the cluster of a test, with a process to come. With a way, things happen in its order.
 func newWorld(o Options, file string, by *way, say func(string)) (w *world, err error) {
-	w = &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say, config: map[string]string{},
+	w = &world{o: o, file: file, module: moduleOf(o.Tree, file), say: say,
 		hosts: map[string]func(effect.Request) (builtins.Fetched, error){}, asked: map[string]bool{}, env: map[string]string{}, random: o.keys.From(rand.NewChaCha8([32]byte{}))}
 	if w.module == "" {
 		return nil, fmt.Errorf("%s: the folder %s is no module of the tree", file, path.Dir(file))
@@ -199,10 +198,14 @@ func (w *world) switchOn() error {
 	if m == nil {
 		return nil
 	}
-	if key := values.EnabledKey(m.Key); w.config[key] == "" {
-		w.config[key] = "true"
+	data, err := w.w.UserConfig()
+	if err != nil {
+		return err
 	}
-	return w.writeConfig()
+	if key := values.EnabledKey(m.Key); data[key] == "" {
+		data[key] = "true"
+	}
+	return w.w.Configure(data)
 }
 
 // Settle notes, too, which failures there are: they may be mended before the test asks.
@@ -258,11 +261,7 @@ func (w *world) Configure(ctx context.Context, module string, vals map[string]an
 	if err != nil {
 		return err
 	}
-	w.config[key] = string(data)
-	if err := w.writeConfig(); err != nil {
-		return err
-	}
-	return w.Settle(ctx)
+	return w.configure(ctx, key, string(data))
 }
 
 func (w *world) Switch(ctx context.Context, module string, on bool) error {
@@ -270,8 +269,17 @@ func (w *world) Switch(ctx context.Context, module string, on bool) error {
 	if m == nil {
 		return w.noModule(module)
 	}
-	w.config[values.EnabledKey(m.Key)] = fmt.Sprint(on)
-	if err := w.writeConfig(); err != nil {
+	return w.configure(ctx, values.EnabledKey(m.Key), fmt.Sprint(on))
+}
+
+// configure changes one key of the ConfigMap.
+func (w *world) configure(ctx context.Context, key, text string) error {
+	data, err := w.w.UserConfig()
+	if err != nil {
+		return err
+	}
+	data[key] = text
+	if err := w.w.Configure(data); err != nil {
 		return err
 	}
 	return w.Settle(ctx)
@@ -280,16 +288,6 @@ func (w *world) Switch(ctx context.Context, module string, on bool) error {
 func (w *world) noModule(name string) error {
 	hint := "; " + message.DidYouMean(name, w.o.Generation.Names, "the tree has "+strings.Join(w.o.Generation.Names, ", "))
 	return fmt.Errorf("there is no module %q%s", name, hint)
-}
-
-func (w *world) writeConfig() error {
-	data := map[string]any{}
-	for k, v := range w.config {
-		data[k] = v
-	}
-	return w.w.Apply(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace}, "data": data,
-	})
 }
 
 func (w *world) Values(module string) (map[string]any, error) {

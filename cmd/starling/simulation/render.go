@@ -69,7 +69,7 @@ func (f *renderFlags) run(cmd *cobra.Command, name string) error {
 			st = s
 		}
 	}
-	if st.State != status.ModuleReady {
+	if !st.Released {
 		return fmt.Errorf("module %s does not render: it is %s: %s", name, st.State, plan.MaskText(w, cmp.Or(st.LastError, st.Reason, "no reason is known")))
 	}
 	if vain := slices.Concat(st.Config.Refused, st.Config.Unused); f.world.Config != "" && len(vain) > 0 {

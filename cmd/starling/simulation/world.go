@@ -273,8 +273,8 @@ func configData(text []byte) (map[string]string, error) {
 	if !ok && read != nil {
 		return nil, errors.New("the file must hold a map, as a values.yaml or a ConfigMap does")
 	}
-	if data, ok := all["data"].(map[string]any); ok && all["kind"] == "ConfigMap" {
-		all = data
+	if all["kind"] == "ConfigMap" {
+		all, _ = all["data"].(map[string]any)
 	}
 	out := map[string]string{}
 	for key, v := range all {

@@ -165,13 +165,13 @@ func (m *Module) Show() (moved []string) {
 	return nil
 }
 
-// Configure puts what the user has set into the values. Those that this does not concern
-// are not composed anew. It returns as [Module.Show] does.
+// Configure puts what the user has set into the values. Those that this does not concern are not composed anew. It
+// returns as [Module.Show] does, and modules whose own section is another: their hooks may hide it.
 func (l *Layers) Configure(config values.Config) (moved []string) {
 	look := map[string]*Module{}
 	for name, m := range l.modules {
 		if next := m.values.WithConfig(config.Sections[name]); next != m.values {
-			m.values, look[name] = next, m
+			m.values, m.seen, look[name] = next, nil, m
 		}
 	}
 	if next := l.global.values.WithConfig(config.Global); next != l.global.values {

@@ -28,7 +28,7 @@ func (l *Layers) Prepare(gen *generation.Module, tree map[string]any, file strin
 	err := l.o.Evaluate("values of "+gen.Name, func() []string { return staticParts(s, gen) }, func() error {
 		c = values.NewComposer(s)
 		if broken == "" && gen.Err == nil {
-			if problems := c.CheckConfig(nil, nil); len(problems) > 0 {
+			if problems := c.CheckTree(); len(problems) > 0 {
 				return problems[0]
 			}
 		}

@@ -38,20 +38,9 @@ type KeptState struct {
 	Secrets [][]string `json:"secrets,omitempty"`
 }
 
-// DecodeOf reads what something was kept of.
-func DecodeOf(data []byte) (of Of, err error) {
-	err = json.Unmarshal(data, &of)
-	return of, err
-}
-
-// DecodeLayer reads what was kept of a layer.
-func DecodeLayer(data []byte) (k KeptLayer, err error) {
-	err = json.Unmarshal(data, &k)
-	return k, err
-}
-
-// DecodeState reads what was kept of a state. Integers stay integers, as the hook has set them.
-func DecodeState(data []byte) (k KeptState, err error) {
+// Decode reads what was kept: of a layer, of a state, or of what it was. Integers stay integers, as the hook has set
+// them.
+func Decode[K KeptLayer | KeptState | Of](data []byte) (k K, err error) {
 	err = kjson.UnmarshalCaseSensitivePreserveInts(data, &k)
 	return k, err
 }

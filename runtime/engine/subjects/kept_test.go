@@ -16,14 +16,14 @@ func TestWhatIsKeptOfASubjectIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := DecodeLayer(kept[s.Keys()[0]])
+	k, err := Decode[KeptLayer](kept[s.Keys()[0]])
 	if err != nil || k.Hook != "web/a" || k.Key != "x" || !strings.Contains(string(k.Ops), "<b>") {
 		t.Errorf("the layer is %+v, error %v", k, err)
 	}
 	if ops, err := values.DecodeOps(k.Ops); err != nil || !values.Equal(ops, layer) {
 		t.Errorf("the layer is %v, error %v", ops, err)
 	}
-	state, err := DecodeState(kept[s.Keys()[1]])
+	state, err := Decode[KeptState](kept[s.Keys()[1]])
 	want := KeptState{Of{"web/a", "x"}, map[string]any{"n": int64(1), "token": "s3cret"}, [][]string{{"token"}}}
 	if err != nil || !reflect.DeepEqual(state, want) {
 		t.Errorf("the state is %+v, error %v", state, err)
