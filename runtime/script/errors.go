@@ -3,7 +3,6 @@ package script
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/starling-operator/starling/runtime/wording"
 )
@@ -186,13 +185,8 @@ func (e *LimitError) Error() string {
 	}
 }
 
-func stepsLimit(max uint64) *LimitError {
-	return &LimitError{Limit: LimitSteps, Max: fmt.Sprintf("%d steps", max)}
-}
-
-func timeLimit(max time.Duration) *LimitError {
-	return &LimitError{Limit: LimitTime, Max: max.String()}
-}
+// Timeout says that it was the time, which a busy machine may not have had.
+func (e *LimitError) Timeout() bool { return e.Limit == LimitTime }
 
 func memoryLimit(max int64) *LimitError {
 	if max >= 1<<20 {

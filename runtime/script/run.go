@@ -3,6 +3,7 @@ package script
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func newRun(ctx context.Context, g *Governor, l Limits) *run {
 	r.share.g, r.share.limit, r.share.cancel = g, r.limits.Heap, r.cancel
 	r.share.enter()
 	r.left, r.since = r.limits.Wall, r.start
-	r.timer = time.AfterFunc(r.limits.Wall, func() { r.cancel(timeLimit(r.limits.Wall)) })
+	r.timer = time.AfterFunc(r.limits.Wall, func() { r.cancel(&LimitError{Limit: LimitTime, Max: r.limits.Wall.String()}) })
 	r.detach = context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
 	return r
 }
@@ -210,7 +211,7 @@ func (r *run) checkpoint(t *starlark.Thread) {
 	}
 	used := r.used()
 	if used > r.limits.Steps {
-		r.cancel(stepsLimit(r.limits.Steps))
+		r.cancel(&LimitError{Limit: LimitSteps, Max: fmt.Sprintf("%d steps", r.limits.Steps)})
 		return
 	}
 	if err := r.share.check(r.ctx, r.pause, 0); err != nil {

@@ -37,7 +37,7 @@ func (f *failures) place(key objectKey, lacks bool) (int, bool) {
 }
 
 func (f *failures) set(key objectKey, version uint64, err error, lacks bool, seen time.Duration) {
-	f.keep(key, failure{version: version, msg: shortened(err), lacks: lacks, seen: seen})
+	f.keep(key, failure{version: version, msg: message.Cut(message.Line(err.Error()), 1024), lacks: lacks, seen: seen})
 }
 
 func (f *failures) keep(key objectKey, next failure) {
@@ -86,6 +86,3 @@ func (f *failures) err(kind string, each bool) error {
 	}
 	return fmt.Errorf("the filter fails on %s %s%s%s: %s", kind, first, more, waits, f.byKey[first].msg)
 }
-
-// shortened is the text of an error, on one line.
-func shortened(err error) string { return message.Cut(message.Line(err.Error()), 1024) }

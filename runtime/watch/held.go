@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -157,7 +158,13 @@ func (m *Manager) makeRoom(v *view) {
 
 // crowded has an object of [Spec].Each that is larger than a quarter of what is free count as one that the filter fails
 // on: however many large ones there are, they leave room for others. Called with s.mu held.
+//
+// One whose filter ran out of time is listed again, too: on a busy machine it may have had none.
 func (s *stream) crowded(v *view, key objectKey, out *outcome) {
+	var late interface{ Timeout() bool }
+	if errors.As(out.err, &late) && late.Timeout() {
+		s.later(v)
+	}
 	if !v.each || !out.keep {
 		return
 	}

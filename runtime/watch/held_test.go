@@ -1,9 +1,13 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -268,5 +272,39 @@ func TestTheModuleThatHoldsMostGivesWay(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// late is the error of a filter that ran out of time.
+type late struct{ error }
+
+func (late) Timeout() bool { return true }
+
+// A filter that ran out of time, as on a busy machine, is tried again although its object stays as it is.
+func TestAFilterThatRanOutOfTime(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &flaky{r: rand.New(rand.NewPCG(1, 1)), objects: map[string]map[string]any{}, news: make(chan struct{}), version: 5, first: 5, calm: true}
+			c.put("a", "1")
+			m := New(Options{Client: c, Sink: &recorder{t: t, more: make(chan struct{})}})
+			spec, calls := configMaps("w"), 0
+			spec.Apart, spec.Filter = apart, func(map[string]any) (starlark.Value, bool, error) {
+				if calls++; calls == 1 {
+					return nil, false, late{errors.New("no time")}
+				}
+				return starlark.True, true, nil
+			}
+			m.Start(spec)
+			time.Sleep(tryAgain - time.Second)
+			if got := m.Snapshot("w"); len(got) > 0 {
+				t.Errorf("apart %v: at first there is %v", apart, got)
+			}
+			time.Sleep(time.Minute)
+			if got := m.Snapshot("w"); len(got) != 1 || calls != 2 {
+				t.Errorf("apart %v: %v after %d calls", apart, got, calls)
+			}
+			m.Shutdown()
+			time.Sleep(2 * time.Hour) // a goroutine that is left is found as the bubble ends
+		})
 	}
 }
