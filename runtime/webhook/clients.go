@@ -8,5 +8,5 @@ const clientsFlag = "--webhook-client-ca"
 // require asks clients for a certificate; whether one is there at all is seen with the path.
 func (s *server) require(clients *tlsfiles.Authorities) {
 	s.clients = clients
-	s.http.TLSConfig = clients.Ask(s.http.TLSConfig, "http/1.1")
+	s.http.TLSConfig = clients.Ask(s.http.TLSConfig, "h2", "http/1.1")
 }

@@ -32,9 +32,9 @@ const (
 	// maxParallel is how many requests are worked on at once: of one client address three quarters, of one module a
 	// quarter, half of that of one address. The API server has one address, and each Pod that is made may ask one hook.
 	maxParallel = 128
-	// smallBody is what most reviews are smaller than. Bodies have room for themselves up to here, past it, and where there
-	// is none, in the room for large reviews or for conversions: so neither keeps small ones from being read. One client
-	// address may have half of a room, one module too, one address of one module a quarter: none takes all of a module's.
+	// smallBody is what most reviews are smaller than. Bodies have room for themselves up to here, and past it in the room
+	// for large reviews or for conversions: so neither keeps small ones from being read. One client address may have half
+	// of a room, one module too, one address of one module a quarter: none takes all of a module's.
 	smallBody       = 1 << 20
 	smallRoom       = 16 << 20
 	reviewRoom      = 32 << 20
@@ -123,9 +123,6 @@ func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer,
 		WriteTimeout:      2 * maxWait,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		// No HTTP/2, which API servers do not speak to webhooks either: a body that waits for room would hold up those
-		// beside it, on whose end it waits.
-		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		// TLS errors of clients are not logged: the API server tells of those that it has.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
@@ -279,18 +276,20 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 	small, large := s.small.Hold(shares(r, smallRoom/2, smallRoom/2)...), room.Hold(shares(r, bytes/2, bytes/2)...)
 	release = func() { small.Release(); large.Release() }
 	var has int64
-	var whole bool // has room
 	body, err = httplimit.Body(w, r, httplimit.BodyOptions{
 		Limit: limit, Grace: s.grace, PerSecond: readPace, Within: maxWait,
 		Take: func(more int64) error {
-			if has += more; whole || has <= smallBody && small.Try(more) == nil {
-				return nil
+			switch has += more; {
+			case has <= smallBody:
+				return small.Try(more)
+			case has-more <= smallBody: // the whole at once: two halves would wait for each other
+				whole := limit
+				if r.ContentLength >= 0 {
+					whole = r.ContentLength
+				}
+				return large.Take(ctx, whole)
 			}
-			whole = true // at once: two halves would wait for each other
-			if r.ContentLength >= 0 {
-				return large.Take(ctx, r.ContentLength)
-			}
-			return large.Take(ctx, limit)
+			return nil
 		},
 	})
 	switch {

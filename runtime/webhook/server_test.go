@@ -406,42 +406,6 @@ func TestDrain(t *testing.T) {
 	s.drain(ctx)
 }
 
-// Reviews that come in a burst wait for room, however large they are.
-func TestABurstOfReviewsWaits(t *testing.T) {
-	release, began := make(chan struct{}), make(chan struct{}, 100)
-	s := newTestServer(t, func(ctx context.Context, _ string, _ *builtins.Request) (builtins.Response, error) {
-		began <- struct{}{}
-		select {
-		case <-release:
-			return builtins.Response{}, nil
-		case <-ctx.Done():
-			return builtins.Response{}, ctx.Err()
-		}
-	}, func(s *server) { s.grace = time.Hour })
-	c := s.client(s.rotate(time.Now()).bundle)
-	body := strings.Replace(reviewBody, `"uid":`, `"x": "`+strings.Repeat("x", 800<<10)+`", "uid":`, 1)
-	answers := make(chan string, 12)
-	for range cap(answers) {
-		go func() {
-			code, text, err := s.post(c, "/validate/web/a/v?timeout=30s", body)
-			answers <- fmt.Sprint(code, " ", text, " ", err)
-		}()
-	}
-	for range 10 { // what the module has of the room for large ones; parts of others may fill the one for small ones
-		select {
-		case <-began:
-		case answer := <-answers:
-			t.Fatal(answer)
-		}
-	}
-	close(release)
-	for range cap(answers) {
-		if answer := <-answers; !strings.HasPrefix(answer, "200 ") {
-			t.Error(answer)
-		}
-	}
-}
-
 // A client that has all that it may have of one module holds nobody up there.
 func TestOneClientDoesNotTakeAllOfAModule(t *testing.T) {
 	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
