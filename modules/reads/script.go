@@ -50,8 +50,8 @@ func (s *script) see(n syntax.Node) bool {
 	return s.out != nil
 }
 
-// isValues says that a name is the builtin, or config, of which get reads as that of values does: no name of a
-// parameter, of a field, or one that the file gives its own meaning.
+// isValues says that a name is the builtin values, or config, whose get reads the same paths. It is not the name of a
+// parameter or a field, and the file does not define it.
 func isValues(id *syntax.Ident) bool {
 	b, ok := id.Binding.(*resolve.Binding)
 	return ok && (id.Name == "values" || id.Name == "config") && (b.Scope == resolve.Predeclared || b.Scope == resolve.Universal)

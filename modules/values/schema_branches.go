@@ -78,7 +78,7 @@ func (c *check) alternatives(s *spec.Schema, v any, path string, r *validate.Res
 	}
 }
 
-// fields adds what is wrong with the fields of a map: those that the schema names, those of patterns, and all others.
+// fields adds what is wrong with the fields of a map: named by the schema, matched by a pattern, or neither.
 func (c *check) fields(s *spec.Schema, v map[string]any, path string, r *validate.Result) {
 	texts := slices.Sorted(maps.Keys(s.PatternProperties))
 	for _, key := range slices.Sorted(maps.Keys(v)) {
