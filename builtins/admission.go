@@ -94,17 +94,17 @@ func callAdmission(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("timeout: got %s, want 1 to 30 whole seconds", b.Timeout)
 	}
 	for _, o := range []struct {
-		param, dflt string
-		to          *string
-		words       []string
+		to    *string
+		param string
+		words []string
 	}{
-		{"failure_policy", "", &b.FailurePolicy, []string{"Fail", "Ignore"}},
-		{"side_effects", "None", &b.SideEffects, []string{"None", "NoneOnDryRun"}},
-		{"match_policy", "Equivalent", &b.MatchPolicy, []string{"Equivalent", "Exact"}},
-		{"scope", "*", &b.Scope, []string{"*", "Namespaced", "Cluster"}},
+		{&b.FailurePolicy, "failure_policy", []string{"Fail", "Ignore"}},
+		{&b.SideEffects, "side_effects", []string{"None", "NoneOnDryRun"}},
+		{&b.MatchPolicy, "match_policy", []string{"Equivalent", "Exact"}},
+		{&b.Scope, "scope", scopes[:]},
 	} {
-		if *o.to, err = oneOf(c.StrOr(o.param, o.dflt), o.words); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.param, err)
+		if *o.to, err = c.word(o.param, o.words...); err != nil {
+			return nil, err
 		}
 	}
 	if err := c.admissionRules(b); err != nil {
@@ -117,6 +117,18 @@ func callAdmission(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("match_conditions: %w", err)
 	}
 	return binding(Binding{Name: name, Admission: b})
+}
+
+// scopes are those of a rule.
+var scopes = [...]string{"*", "Namespaced", "Cluster"}
+
+// word reads an argument that is one of a fixed set of words; the first one is its default.
+func (c *call) word(param string, words ...string) (string, error) {
+	word, err := oneOf(c.StrOr(param, words[0]), words)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", param, err)
+	}
+	return word, nil
 }
 
 // oneOf finds a word of a fixed set, whatever its case.
@@ -135,7 +147,7 @@ func oneOf(text string, words []string) (string, error) {
 
 // admissionSelectors reads labels=, namespace_labels=, namespaces= and
 // exclude_namespaces=.
-func (c *call) admissionSelectors(b *AdmissionBinding) error {
+func (c *call) admissionSelectors(b *AdmissionBinding) (err error) {
 	for _, s := range []struct {
 		param string
 		to    *string
@@ -150,19 +162,8 @@ func (c *call) admissionSelectors(b *AdmissionBinding) error {
 		}
 		*s.to = text
 	}
-	b.Namespaces = c.Strings("namespaces")
-	if err := checkNamespaces(b.Namespaces); err != nil {
-		return err
-	}
-	if contains(b.Namespaces, "*") {
-		b.Namespaces = nil
-	}
-	w := &WatchBinding{Namespaces: b.Namespaces}
-	if err := c.excluded(w); err != nil {
-		return fmt.Errorf("exclude_namespaces: %w", err)
-	}
-	b.ExcludeNamespaces = w.ExcludeNamespaces
-	return nil
+	b.Namespaces, b.ExcludeNamespaces, err = c.selectedNamespaces()
+	return err
 }
 
 // Bounds of the API server.
@@ -333,7 +334,7 @@ func ruleOf(v starlark.Value) (AdmissionRule, error) {
 		if key == "scope" {
 			text, _ := starlark.AsString(e)
 			var err error
-			if r.Scope, err = oneOf(text, []string{"*", "Namespaced", "Cluster"}); err != nil {
+			if r.Scope, err = oneOf(text, scopes[:]); err != nil {
 				return r, fmt.Errorf("scope: %w", err)
 			}
 			continue

@@ -2,7 +2,7 @@ package builtins
 
 import (
 	"cmp"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -66,30 +66,29 @@ func allowedIn(grants []Grant, verb string, ref effect.Ref, namespace string) bo
 
 // InstallLine is what allows a release in namespace to hold the object, for
 // module(installs = […]).
-func InstallLine(ref effect.Ref, namespace string) string { return chartLine(ref, namespace, "") }
+func InstallLine(ref effect.Ref, namespace string) string { return grantLine(ref, namespace, "") }
 
 // LookupLine is what allows a chart of a release in namespace to look up the object, for
 // module(lookup = […]).
 func LookupLine(ref effect.Ref, namespaced bool, namespace string) string {
-	verbs := ""
+	more := fmt.Sprintf(", names = [%q]", ref.Name)
 	if ref.Name == "" {
-		verbs = `, verbs = ["list"]`
-		if namespaced && ref.Namespace == "" {
-			ref.Namespace = "*"
-		}
-	} else {
-		verbs = `, names = [` + strconv.Quote(ref.Name) + `]`
+		more = `, verbs = ["list"]`
 	}
-	if !namespaced {
+	switch {
+	case !namespaced:
 		ref.Namespace = ""
+	case ref.Name == "" && ref.Namespace == "":
+		ref.Namespace = "*"
 	}
-	return chartLine(ref, namespace, verbs)
+	return grantLine(ref, namespace, more)
 }
 
-func chartLine(ref effect.Ref, namespace, more string) string {
-	line := "grant(" + strconv.Quote(ref.APIVersion) + ", " + strconv.Quote(ref.Kind) + more
+// grantLine is a grant for objects like ref; namespace is where it holds without saying so.
+func grantLine(ref effect.Ref, namespace, more string) string {
+	line := fmt.Sprintf("grant(%q, %q%s", ref.APIVersion, ref.Kind, more)
 	if ref.Namespace != "" && ref.Namespace != namespace {
-		line += ", namespaces = [" + strconv.Quote(ref.Namespace) + "]"
+		line += fmt.Sprintf(", namespaces = [%q]", ref.Namespace)
 	}
 	return line + ")"
 }

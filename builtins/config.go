@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"go.starlark.net/starlark"
 
@@ -108,12 +107,9 @@ func (c *call) mayConfigure(keys []string) error {
 			return nil
 		}
 	}
-	file := "module.star"
-	if r.Global {
-		file = "global/module.star"
-	}
 	text := object.KeysText(keys)
-	return spec.Finalf("hook %s/%s may not change %s in the user's config; add to %s: module(config = [%s])", r.Module, r.Hook, text, file, strconv.Quote(text))
+	return spec.Finalf("hook %s/%s may not change %s in the user's config; add to %s: module(config = [%q])",
+		r.Module, r.Hook, text, c.moduleFile(), text)
 }
 
 func hasPrefix(keys, prefix []string) bool {

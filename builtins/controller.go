@@ -48,7 +48,7 @@ func controllerSpecs() []spec.Spec {
 			spec.Keyword("reads", spec.Dict, "{}"), spec.Keyword("adopt", spec.Bool, "False"),
 			spec.Keyword("drift", spec.String, `"repair"`), spec.Keyword("status", spec.Function, "None"),
 			spec.Keyword("cleanup", spec.Function, "None"), spec.Keyword("parallel", spec.Int, "8"),
-			spec.Keyword("timeout", spec.Duration, `"30s"`), spec.Keyword("retry", spec.Retry, "None"),
+			spec.Keyword("timeout", spec.Duration, `"30s"`).UpTo(maxHookTimeout), spec.Keyword("retry", spec.Retry, "None"),
 			spec.Keyword("min_interval", spec.Duration, "None")),
 		declare("owns", spec.InLoad, spec.NoEffect, callOwns, spec.Required("api_version", spec.String),
 			spec.Required("kind", spec.String), spec.Keyword("fields", spec.Bool, "False")),
@@ -68,55 +68,38 @@ func callController(c *call) (starlark.Value, error) {
 		return nil, fmt.Errorf("only files under hooks/ register controllers; this is %s", c.ctx.File.Path)
 	}
 	h := &HookDecl{
-		Fn: c.Arg("desired").(starlark.Callable), Controller: &ControllerDecl{}, Retry: DefaultRetry, Burst: 1,
+		Controller: &ControllerDecl{Adopt: c.BoolOr("adopt", false)}, Retry: DefaultRetry, Burst: 1,
 		Timeout: c.DurationOr("timeout", defaultHookTimeout), Parallel: c.IntOr("parallel", defaultControllerParallel),
 		MinInterval: c.DurationOr("min_interval", 0), Pos: c.Pos(),
 	}
 	if r, given := c.Arg("retry").(*declared[Retry]); given {
 		h.Retry = r.val
 	}
-	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
-		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", h.Timeout, maxHookTimeout)
-	}
 	if h.Parallel < 1 || h.Parallel > maxParallel {
 		return nil, fmt.Errorf("parallel: got %d, want 1 to %d", h.Parallel, maxParallel)
 	}
-	if err := takesParent(h.Fn); err != nil {
-		return nil, fmt.Errorf("desired: %w", err)
-	}
-	h.Controller.Adopt = c.BoolOr("adopt", false)
 	var err error
-	if h.Controller.Drift, err = oneOf(c.StrOr("drift", DriftRepair), []string{DriftRepair, DriftReport}); err != nil {
-		return nil, fmt.Errorf("drift: %w", err)
-	}
-	if h.Controller.Status, err = c.parentFn("status"); err != nil {
+	if h.Fn, err = c.function("desired", takesParent); err != nil {
 		return nil, err
 	}
-	if h.Controller.Cleanup, err = c.parentFn("cleanup"); err != nil {
+	if h.Controller.Drift, err = c.word("drift", DriftRepair, DriftReport); err != nil {
 		return nil, err
 	}
-	if err = c.parent(h); err != nil {
-		return nil, fmt.Errorf("parent: %w", err)
+	if h.Controller.Status, err = c.function("status", takesParent); err != nil {
+		return nil, err
 	}
-	if err = c.owns(h); err != nil {
-		return nil, fmt.Errorf("owns: %w", err)
+	if h.Controller.Cleanup, err = c.function("cleanup", takesParent); err != nil {
+		return nil, err
 	}
-	if err := c.reads(h); err != nil {
-		return nil, fmt.Errorf("reads: %w", err)
+	for _, part := range []struct {
+		param string
+		read  func(*HookDecl) error
+	}{{"parent", c.parent}, {"owns", c.owns}, {"reads", c.reads}} {
+		if err := part.read(h); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.param, err)
+		}
 	}
 	return nil, c.register(h)
-}
-
-// parentFn reads a function of ctx and the parent; nil: none is given.
-func (c *call) parentFn(name string) (starlark.Callable, error) {
-	fn, given := c.Arg(name).(starlark.Callable)
-	if !given {
-		return nil, nil
-	}
-	if err := takesParent(fn); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return fn, nil
 }
 
 // parent reads parent= into the first binding.

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,7 +92,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 	for name := range o.Snapshots {
 		snapshots[name] = nil
 	}
-	ctx := &ctxValue{"ctx", starlark.StringDict{
+	ctx := &withFields{Opaque: "ctx", fields: starlark.StringDict{
 		"events":    starlark.NewList(events),
 		"snapshots": &watches{"snapshots", snapshots, o.Snapshots, o.Lacking, o.Asked},
 		"synced":    &watches{name: "synced", values: synced},
@@ -136,18 +137,21 @@ func (e Event) value() starlark.Value {
 	return starlarkstruct.FromStringDict(starlark.String("event"), fields)
 }
 
-// ctxValue is ctx.
-type ctxValue struct {
+// withFields is a value that is shown as a whole, and has fields: ctx.
+type withFields struct {
 	spec.Opaque
 	fields starlark.StringDict
+	// shown is its text; "": its type.
+	shown string
 }
 
-var _ starlark.HasAttrs = (*ctxValue)(nil)
+var _ starlark.HasAttrs = (*withFields)(nil)
 
-func (c *ctxValue) AttrNames() []string { return c.fields.Keys() }
+func (v *withFields) String() string      { return cmp.Or(v.shown, v.Opaque.String()) }
+func (v *withFields) AttrNames() []string { return v.fields.Keys() }
 
 // Attr leaves the error about an absent field to go.starlark.net, which suggests.
-func (c *ctxValue) Attr(name string) (starlark.Value, error) { return c.fields[name], nil }
+func (v *withFields) Attr(name string) (starlark.Value, error) { return v.fields[name], nil }
 
 // watches is ctx.snapshots or ctx.synced: one value for each watch of the hook.
 type watches struct {

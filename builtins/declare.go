@@ -29,7 +29,8 @@ func declareSpecs() []spec.Spec {
 			spec.Optional("namespace", spec.String, "None"), spec.Optional("values_key", spec.String, "None"),
 			spec.Optional("release", spec.String, "None"), spec.Optional("adopt", spec.Bool, "False"),
 			spec.Optional("wait", spec.Bool, "False"), spec.Optional("test", spec.Bool, "False"),
-			spec.Optional("timeout", spec.Duration, `"10m"`), spec.Optional("on_failure", spec.String, `"retry"`),
+			spec.Optional("timeout", spec.Duration, `"10m"`).UpTo(maxReleaseTimeout),
+			spec.Optional("on_failure", spec.String, `"retry"`),
 			spec.Optional("drift", spec.String, `"repair"`), spec.Optional("ignore", spec.Strings, "[]"),
 			spec.Optional("grants", spec.List, "[]"), spec.Optional("installs", spec.List, "[]"),
 			spec.Optional("lookup", spec.List, "[]"), spec.Optional("labels", spec.Dict, "{}"),
@@ -108,9 +109,6 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 		m.Weight = &w
 	}
-	if m.Timeout == 0 || m.Timeout > maxReleaseTimeout {
-		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", m.Timeout, maxReleaseTimeout)
-	}
 	for _, name := range m.After {
 		if err := spec.DNSLabel(name, 63); err != nil {
 			return nil, fmt.Errorf("after: %w", err)
@@ -153,9 +151,11 @@ func callModule(c *call) (starlark.Value, error) {
 		}
 	}
 	choices := map[string]string{}
-	for _, of := range [][]string{{"crds", "keep", "force"}, {"on_failure", "retry", "rollback"}, {"drift", DriftRepair, DriftReport, DriftIgnore}} {
-		if choices[of[0]], err = oneOf(c.StrOr(of[0], of[1]), of[1:]); err != nil {
-			return nil, fmt.Errorf("%s: %w", of[0], err)
+	for _, of := range [][]string{
+		{"crds", "keep", "force"}, {"on_failure", "retry", "rollback"}, {"drift", DriftRepair, DriftReport, DriftIgnore},
+	} {
+		if choices[of[0]], err = c.word(of[0], of[1:]...); err != nil {
+			return nil, err
 		}
 	}
 	m.ForceCRDs, m.Rollback, m.Drift = choices["crds"] == "force", choices["on_failure"] == "rollback", choices["drift"]
@@ -248,6 +248,15 @@ func checkNamespaces(namespaces []string) error {
 		}
 	}
 	return nil
+}
+
+// namespaces reads namespaces=; nil: all.
+func (c *call) namespaces() ([]string, error) {
+	given := c.Strings("namespaces")
+	if err := checkNamespaces(given); err != nil || contains(given, "*") {
+		return nil, err
+	}
+	return given, nil
 }
 
 // checkNames checks a list of object names.

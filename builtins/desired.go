@@ -119,19 +119,12 @@ func callRolling(c *call) (starlark.Value, error) {
 		}
 		r.parts = append(r.parts, p.val)
 	}
-	if fn, given := c.Arg("order").(starlark.Callable); given {
-		if err := takesOne(fn, "child"); err != nil {
-			return nil, fmt.Errorf("order: %w", err)
-		}
-		r.Order = fn
+	var err error
+	if r.Order, err = c.function("order", takesChild); err != nil {
+		return nil, err
 	}
-	if fn, given := c.Arg("pause").(starlark.Callable); given {
-		if err := takesOne(fn, "ctx"); err != nil {
-			return nil, fmt.Errorf("pause: %w", err)
-		}
-		r.PauseFn = fn
-	}
-	return &declared[rolling]{"rolling", r}, nil
+	r.PauseFn, err = c.function("pause", takesCtx)
+	return &declared[rolling]{"rolling", r}, err
 }
 
 // DesiredOf reads what desired returned: a list of part(…), set_fields(…) and rolling(…), waiting("…"),

@@ -24,8 +24,10 @@ func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child
 			values = append(values, childValue(c))
 		}
 	}
-	ctx := &ctxValue{"ctx", starlark.StringDict{"key": starlark.String(key), "object": parent, "children": starlark.NewList(values),
-		"reads": readsValue{"reads", lookups}, "reached": starlark.NewBuiltin("reached", lookups.reached)}}
+	ctx := &withFields{Opaque: "ctx", fields: starlark.StringDict{
+		"key": starlark.String(key), "object": parent, "children": starlark.NewList(values),
+		"reads": readsValue{"reads", lookups}, "reached": starlark.NewBuiltin("reached", lookups.reached),
+	}}
 	ctx.fields.Freeze()
 	return ctx
 }

@@ -213,16 +213,12 @@ func expectError(c *call, pattern string) error {
 
 // value is what t.runs returns of a run.
 func (r TestRun) value() starlark.Value {
-	fail := starlark.Value(starlark.None)
-	if r.Error != "" {
-		fail = starlark.String(r.Error)
-	}
 	logs := make([]any, len(r.Logs))
 	for i, l := range r.Logs {
 		logs[i] = l
 	}
 	return starlarkstruct.FromStringDict(starlark.String("run"), starlark.StringDict{
-		"key": starlark.String(r.Key), "error": fail,
+		"key": starlark.String(r.Key), "error": textOrNone(r.Error),
 		"effects": object.FromPlain(r.Effects), "logs": object.FromPlain(logs),
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.starlark.net/starlark"
-
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -21,7 +19,7 @@ const (
 
 // forEach reads for_each=, parallel= and cleanup= into a hook whose bindings are
 // known.
-func (c *call) forEach(h *HookDecl) error {
+func (c *call) forEach(h *HookDecl) (err error) {
 	if c.Arg("for_each") == nil {
 		for _, name := range []string{"parallel", "cleanup"} {
 			if c.Arg(name) != nil {
@@ -41,13 +39,8 @@ func (c *call) forEach(h *HookDecl) error {
 	if h.Parallel < 1 || h.Parallel > maxParallel {
 		return fmt.Errorf("parallel: got %d, want 1 to %d", h.Parallel, maxParallel)
 	}
-	if fn, ok := c.Arg("cleanup").(starlark.Callable); ok {
-		if err := takesOne(fn, "ctx"); err != nil {
-			return fmt.Errorf("cleanup: %w", err)
-		}
-		h.Cleanup = fn
-	}
-	return nil
+	h.Cleanup, err = c.function("cleanup", takesCtx)
+	return err
 }
 
 // waking returns the first binding with wakes=, or nil.

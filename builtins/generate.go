@@ -41,8 +41,9 @@ const maxGenerated = 1024
 
 func generateSpecs() []spec.Spec {
 	row := func(name string, dflt, least int) spec.Spec {
-		return declare("generate."+name, spec.InDesired, spec.NoEffect, callGenerate(name, dflt, least),
-			spec.Optional("n", spec.Int, strconv.Itoa(dflt)))
+		return declare("generate."+name, spec.InDesired, spec.NoEffect, func(c *call) (starlark.Value, error) {
+			return &declared[Generated]{"generated", Generated{name, c.IntOr("n", dflt)}}, nil
+		}, spec.Optional("n", spec.Int, strconv.Itoa(dflt)).Between(least, maxGenerated))
 	}
 	return []spec.Spec{
 		row("password", 24, 8),
@@ -64,16 +65,6 @@ func (g Generated) Make(random io.Reader) (string, error) {
 	}
 	b, err := secrets.Random(random, g.N)
 	return base64.StdEncoding.EncodeToString(b), err
-}
-
-func callGenerate(how string, dflt, least int) func(*call) (starlark.Value, error) {
-	return func(c *call) (starlark.Value, error) {
-		n := c.IntOr("n", dflt)
-		if n < least || n > maxGenerated {
-			return nil, fmt.Errorf("n: %d is not between %d and %d", n, least, maxGenerated)
-		}
-		return &declared[Generated]{"generated", Generated{how, n}}, nil
-	}
 }
 
 // fill reads fill=, sorted by key.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -117,12 +116,12 @@ func (c *call) allowedAll(verb string, kind effect.Ref) bool {
 // all reports whether the grant is for all objects of its kind.
 func (g *Grant) all() bool { return g.Names == nil && g.Labels == "" && !g.Owned }
 
-// elsewhere is the namespaces= that a grant needs for ref: nil for the module's own.
-func (c *call) elsewhere(ref effect.Ref, namespaced bool) []string {
+// elsewhere is what a grant for ref needs in its namespaces=: "" for the module's own.
+func (c *call) elsewhere(ref effect.Ref, namespaced bool) string {
 	if namespaced && ref.Namespace != c.run.Namespace {
-		return []string{ref.Namespace}
+		return ref.Namespace
 	}
-	return nil
+	return ""
 }
 
 // allowedList is allowed for lists: in all namespaces (nil), or in each given
@@ -145,14 +144,14 @@ func (c *call) allowedList(kind effect.Ref, namespaces []string, namespaced bool
 		if verbAllowed("list", verbs) {
 			continue
 		}
-		what, missing := kind.Kind+" in "+ns, []string{ns}
+		what, missing := kind.Kind+" in "+ns, ns
 		switch {
 		case !namespaced:
-			what, missing = kind.Kind, nil
+			what, missing = kind.Kind, ""
 		case ns == "*":
 			what = kind.Kind + " in all namespaces"
 		case ns == c.run.Namespace:
-			missing = nil
+			missing = ""
 		}
 		return c.refused("list", "list "+what, "", kind, missing)
 	}
@@ -212,21 +211,19 @@ func verbAllowed(verb string, granted []string) bool {
 
 // refused is the error about a missing grant of a verb, with the line to add. what
 // is what the hook may not do, and why says more about it.
-func (c *call) refused(verb, what, why string, ref effect.Ref, namespaces []string) error {
-	line := "grant(" + strconv.Quote(ref.APIVersion) + ", " + strconv.Quote(ref.Kind) + ", verbs = [" + strconv.Quote(verb) + "]"
-	if namespaces != nil {
-		quoted := make([]string, len(namespaces))
-		for i, ns := range namespaces {
-			quoted[i] = strconv.Quote(ns)
-		}
-		line += ", namespaces = [" + strings.Join(quoted, ", ") + "]"
-	}
-	file := "module.star"
+func (c *call) refused(verb, what, why string, ref effect.Ref, namespace string) error {
+	ref.Namespace = namespace
+	line := grantLine(ref, "", fmt.Sprintf(", verbs = [%q]", verb))
+	return spec.Finalf("hook %s/%s may not %s%s; add to the grants of %s: %s",
+		c.run.Module, c.run.Hook, what, why, c.moduleFile(), line)
+}
+
+// moduleFile is where the grants of the hook stand.
+func (c *call) moduleFile() string {
 	if c.run.Global {
-		file = "global/module.star"
+		return "global/module.star"
 	}
-	return spec.Finalf("hook %s/%s may not %s%s; add to the grants of %s: %s)",
-		c.run.Module, c.run.Hook, what, why, file, line)
+	return "module.star"
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -24,7 +24,7 @@ const maxHookTimeout = 10 * time.Minute
 func hookSpec() spec.Spec {
 	return declare("hook", spec.InLoad, spec.NoEffect, callHook, spec.Optional("fn", spec.Function, "None"),
 		spec.Optional("on", spec.List, "[]"), spec.Optional("name", spec.String, "None"),
-		spec.Optional("timeout", spec.Duration, `"30s"`), spec.Optional("retry", spec.Retry, "None"),
+		spec.Optional("timeout", spec.Duration, `"30s"`).UpTo(maxHookTimeout), spec.Optional("retry", spec.Retry, "None"),
 		spec.Optional("queue", spec.String, "None"), spec.Optional("allow_failure", spec.Bool, "False"),
 		spec.Optional("min_interval", spec.Duration, "None"), spec.Optional("burst", spec.Int, "1"),
 		spec.Optional("for_each", spec.String, "None"), spec.Optional("parallel", spec.Int, "4"),
@@ -40,9 +40,6 @@ func callHook(c *call) (starlark.Value, error) {
 		Timeout: c.DurationOr("timeout", defaultHookTimeout),
 		Retry:   DefaultRetry,
 		Pos:     c.Pos(),
-	}
-	if h.Timeout == 0 || h.Timeout > maxHookTimeout {
-		return nil, fmt.Errorf("timeout: %s is not between 0 and %s", h.Timeout, maxHookTimeout)
 	}
 	if r, ok := c.Arg("retry").(*declared[Retry]); ok {
 		h.Retry = r.val
@@ -162,7 +159,7 @@ func (c *call) hookFunction(h *HookDecl) error {
 		return errors.New("nothing would call it, k8s.convert has its own functions; leave it out: hook(on = [k8s.convert(…)])")
 	}
 	h.Fn = fn
-	return takesOne(fn, "ctx")
+	return takesCtx(fn)
 }
 
 // hookID is name=, or the file's path below the module's folder and the name of
@@ -192,8 +189,26 @@ func (c *call) hookID(h *HookDecl) (string, error) {
 	return path + ":" + what, nil
 }
 
+// function reads an argument that is a function, and whose parameters are right; nil: none is given.
+func (c *call) function(name string, right func(starlark.Callable) error) (starlark.Callable, error) {
+	fn, given := c.Arg(name).(starlark.Callable)
+	if !given {
+		return nil, nil
+	}
+	if err := right(fn); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return fn, nil
+}
+
 // takesOne makes sure that fn can be called with exactly one positional argument.
 func takesOne(fn starlark.Callable, param string) error { return takes(fn, 1, "one, "+param) }
+
+func takesCtx(fn starlark.Callable) error   { return takesOne(fn, "ctx") }
+func takesChild(fn starlark.Callable) error { return takesOne(fn, "child") }
+
+// takesParent makes sure that fn can be the desired function of a controller.
+func takesParent(fn starlark.Callable) error { return takes(fn, 2, "two, ctx and the parent") }
 
 // takes makes sure that fn can be called with exactly n positional arguments.
 func takes(fn starlark.Callable, n int, params string) error {

@@ -2,8 +2,8 @@ package builtins
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -76,7 +76,7 @@ type Fetched struct {
 func httpParams() (url, headers, timeout, ca spec.Param) {
 	return spec.Required("url", spec.SecretText),
 		spec.Keyword("headers", spec.Dict, "{}"),
-		spec.Keyword("timeout", spec.Duration, `"10s"`),
+		spec.Keyword("timeout", spec.Duration, `"10s"`).UpTo(maxHTTPTimeout),
 		spec.Keyword("ca", spec.SecretText, "None")
 }
 
@@ -91,7 +91,7 @@ func askedParams() []spec.Param {
 	serverName, insecure := serverParams()
 	return []spec.Param{
 		headers, timeout, ca, spec.Keyword("cert", spec.SecretText, "None"), spec.Keyword("key", spec.SecretText, "None"),
-		serverName, insecure, spec.Keyword("max_bytes", spec.Int, "8388608"),
+		serverName, insecure, spec.Keyword("max_bytes", spec.Int, "8388608").Between(1, maxHTTPBody),
 	}
 }
 
@@ -111,7 +111,7 @@ func httpSpecs() []spec.Spec {
 			append(append([]spec.Param{url}, askedParams()...), spec.Keyword("default", spec.Any, "None"))...),
 		declare("http.request", spec.InRun|spec.InReview, spec.Reads, callHTTPRequest, requestParams()...),
 		declare("http.gather", spec.InRun|spec.InReview, spec.Reads, callHTTPGather, spec.Required("requests", spec.List),
-			spec.Keyword("parallel", spec.Int, "8")),
+			spec.Keyword("parallel", spec.Int, "8").Between(1, maxSideBySide)),
 		declare("http.send", spec.InRun, spec.Writes, callHTTPSend, spec.Required("method", spec.String), url,
 			spec.Keyword("json", spec.Any, "None"), spec.Keyword("body", spec.SecretText, "None"), headers,
 			spec.Keyword("key", spec.String, "None"), timeout, ca, spec.Keyword("cert", spec.SecretText, "None"),
@@ -124,7 +124,11 @@ func callHTTPRequest(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answer(r)
+	got, err := c.answer(r)
+	if err != nil {
+		return nil, err
+	}
+	return responseOf(got), nil
 }
 
 func callHTTPGet(c *call) (starlark.Value, error) {
@@ -136,50 +140,42 @@ func callHTTPGet(c *call) (starlark.Value, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case got.err == "":
-		return got, nil
+	case got.Err == nil:
+		return responseOf(got), nil
 	case c.Arg("default") != nil:
 		return c.Arg("default"), nil
 	case c.run.HTTP == nil:
-		return nil, errors.New(got.err + "; default= says what holds then")
+		return nil, fmt.Errorf("%w; default= says what holds then", got.Err)
 	}
-	return nil, errors.New(got.err)
+	return nil, got.Err
 }
 
-func (c *call) answer(r effect.Request) (*response, error) {
+func (c *call) answer(r effect.Request) (Gathered, error) {
 	all, err := c.answers([]effect.Request{r}, 1)
 	if err != nil {
-		return nil, err
+		return Gathered{}, err
 	}
 	return all[0], nil
 }
 
-// answers makes requests. That a server does not answer is no error.
-func (c *call) answers(requests []effect.Request, parallel int) ([]*response, error) {
+// answers makes requests. That a server does not answer is no error, but the Err of what it returns.
+func (c *call) answers(requests []effect.Request, parallel int) ([]Gathered, error) {
 	fetcher := c.run.HTTP
 	if fetcher == nil {
 		fetcher = nobody{}
 	}
-	got := fetcher.Gather(c.run.context(), requests, parallel)
+	got := slices.Clone(fetcher.Gather(c.run.context(), requests, parallel))
 	size := 0
 	for i, a := range got {
+		if a.Err != nil {
+			got[i].Err = fmt.Errorf("%s: %w", requests[i].Where(), a.Err)
+		}
 		if a.Err != nil && !Unanswered(a.Err) {
-			return nil, fmt.Errorf("%s: %w", requests[i].Where(), a.Err)
+			return nil, got[i].Err
 		}
 		size += len(a.Body)
 	}
-	if err := c.Room(size); err != nil {
-		return nil, err
-	}
-	out := make([]*response, len(got))
-	for i, a := range got {
-		if a.Err != nil {
-			out[i] = newUnanswered(requests[i].Where() + ": " + a.Err.Error())
-		} else {
-			out[i] = newResponse(a.Fetched)
-		}
-	}
-	return out, nil
+	return got, c.Room(size)
 }
 
 // nobody answers where there is no cluster.

@@ -3,82 +3,58 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/data"
-	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
-// response is what http.request returns.
-type response struct {
-	spec.Opaque
-	status  int // 0: there is no answer
-	err     string
-	headers starlark.Value
-	body    string // as it came
-}
-
-var _ starlark.HasAttrs = (*response)(nil)
-
-func newResponse(f Fetched) *response {
-	headers := make(map[string]any, len(f.Headers))
-	for k, v := range f.Headers {
-		headers[k] = strings.ToValidUTF8(v, "\uFFFD")
+// responseOf is what http.request returns. An answer that has not come has an Err, and no status.
+func responseOf(g Gathered) starlark.Value {
+	why, lacks, shown := "", "", fmt.Sprintf("<response %d>", g.Status)
+	if g.Err != nil {
+		why, shown = g.Err.Error(), "<response without an answer>"
+		lacks = "response.json: there is no answer: " + why
 	}
-	return &response{Opaque: "response", status: f.Status, headers: object.FromPlain(headers), body: string(f.Body)}
+	body := validText(string(g.Body))
+	return &withFields{"response", starlark.StringDict{
+		"ok": starlark.Bool(g.Status/100 == 2), "error": textOrNone(why), "status": starlark.MakeInt(g.Status),
+		"headers": object.FromPlain(plainTexts(g.Headers)), "body": starlark.String(body), "bytes": starlark.Bytes(g.Body),
+		"json": jsonOf(body, lacks, fmt.Sprintf("response.json: status %d: the body is no JSON", g.Status)),
+	}, shown}
 }
 
-// newUnanswered stands for an answer that has not come.
-func newUnanswered(why string) *response {
-	return &response{Opaque: "response", err: why, headers: object.FromPlain(map[string]any{})}
-}
-
-func (r *response) String() string {
-	if r.err != "" {
-		return "<response without an answer>"
+// executionOf is what k8s.exec returns; err says why the command has not ended, as far as is known.
+func executionOf(e Executed, err error) starlark.Value {
+	why, lacks, shown, code := "", "", fmt.Sprintf("<execution %d>", e.Code), starlark.Value(starlark.MakeInt(e.Code))
+	if err != nil {
+		why, shown, code = err.Error(), "<execution without an end>", starlark.None
+		lacks = "execution.json: there is no output: " + why
 	}
-	return fmt.Sprintf("<response %d>", r.status)
+	stdout := validText(string(e.Stdout))
+	return &withFields{"execution", starlark.StringDict{
+		"ok": starlark.Bool(err == nil && e.Code == 0), "code": code, "error": textOrNone(why),
+		"stdout": starlark.String(stdout), "stderr": starlark.String(validText(string(e.Stderr))),
+		"bytes": starlark.Bytes(e.Stdout),
+		"json":  jsonOf(stdout, lacks, fmt.Sprintf("execution.json: exit code %d: stdout is no JSON", e.Code)),
+	}, shown}
 }
 
-func (r *response) AttrNames() []string {
-	return []string{"body", "bytes", "error", "headers", "json", "ok", "status"}
-}
-
-// Attr returns what the server answered.
-func (r *response) Attr(name string) (starlark.Value, error) {
-	switch name {
-	case "ok":
-		return starlark.Bool(r.status/100 == 2), nil
-	case "error":
-		if r.err == "" {
-			return starlark.None, nil
+// jsonOf is the function that decodes a text. It fails with lacks, if there is no text, or with wrong.
+func jsonOf(text, lacks, wrong string) starlark.Value {
+	return starlark.NewBuiltin("json", func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
+		kwargs []starlark.Tuple) (starlark.Value, error) {
+		if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
+			return nil, err
 		}
-		return starlark.String(r.err), nil
-	case "status":
-		return starlark.MakeInt(r.status), nil
-	case "headers":
-		return r.headers, nil
-	case "body":
-		return starlark.String(strings.ToValidUTF8(r.body, "\uFFFD")), nil
-	case "bytes":
-		return starlark.Bytes(r.body), nil
-	case "json":
-		return starlark.NewBuiltin("json", func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
-				return nil, err
-			}
-			if r.err != "" {
-				return nil, errors.New("response.json: there is no answer: " + r.err)
-			}
-			v, err := data.DecodeFrozenJSON(t, strings.ToValidUTF8(r.body, "\uFFFD"))
-			if err != nil {
-				return nil, fmt.Errorf("response.json: status %d: the body is no JSON: %w", r.status, err)
-			}
-			return v, nil
-		}), nil
-	}
-	return nil, nil // go.starlark.net says so, and suggests
+		if lacks != "" {
+			return nil, errors.New(lacks)
+		}
+		v, err := data.DecodeFrozenJSON(t, text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", wrong, err)
+		}
+		return v, nil
+	})
 }

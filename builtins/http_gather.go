@@ -11,11 +11,8 @@ import (
 
 func callHTTPGather(c *call) (starlark.Value, error) {
 	list, parallel := c.Arg("requests").(starlark.Indexable), c.IntOr("parallel", 8)
-	switch {
-	case list.Len() > maxGathered:
+	if list.Len() > maxGathered {
 		return nil, fmt.Errorf("requests: %d are more than %d", list.Len(), maxGathered)
-	case parallel < 1 || parallel > maxSideBySide:
-		return nil, fmt.Errorf("parallel: %d is not between 1 and %d", parallel, maxSideBySide)
 	}
 	requests, size := make([]effect.Request, list.Len()), 0
 	for i := range requests {
@@ -31,11 +28,7 @@ func callHTTPGather(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]starlark.Value, len(got))
-	for i, r := range got {
-		out[i] = r
-	}
-	return starlark.NewList(out), nil
+	return listOf(got, responseOf), nil
 }
 
 // gathered reads one request of http.gather, as if http.request were called with it.

@@ -43,11 +43,7 @@ func (c *call) askedWith(method string) (effect.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if c.Arg("max_bytes") != nil {
-		if r.MaxBytes = c.IntOr("max_bytes", 0); r.MaxBytes < 1 || r.MaxBytes > maxHTTPBody {
-			return r, fmt.Errorf("max_bytes: %d is not between 1 and %d", r.MaxBytes, maxHTTPBody)
-		}
-	}
+	r.MaxBytes = c.IntOr("max_bytes", 0)
 	return r, c.clientTLS(&r, "key")
 }
 
@@ -138,9 +134,6 @@ func (c *call) httpBody(r *effect.Request, most int) error {
 // httpRequest reads url, headers, timeout and ca, and makes sure that the host is listed.
 func (c *call) httpRequest(method string) (effect.Request, error) {
 	r := effect.Request{Method: method, Timeout: c.DurationOr("timeout", defaultHTTPTimeout)}
-	if r.Timeout == 0 || r.Timeout > maxHTTPTimeout {
-		return r, fmt.Errorf("timeout: %s is not between 0 and %s", r.Timeout, maxHTTPTimeout)
-	}
 	_, r.Hidden = c.Arg("url").(*object.Secret)
 	var err error
 	if r.Hosts, err = c.hosts(); err != nil {

@@ -3,7 +3,6 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -114,14 +113,11 @@ func (c *call) list() ([]starlark.Value, error) {
 		}
 		return nil, err
 	}
-	namespaces := c.Strings("namespaces")
-	if err := checkNamespaces(namespaces); err != nil {
+	namespaces, err := c.namespaces()
+	if err != nil {
 		return nil, err
 	}
 	if !namespaced {
-		namespaces = nil
-	}
-	if slices.Contains(namespaces, "*") {
 		namespaces = nil
 	}
 	if err := c.allowedList(kind, namespaces, namespaced); err != nil {

@@ -24,7 +24,7 @@ func k8sWriteSpecs() []spec.Spec {
 		declare("k8s.create", spec.InRun, spec.Writes, callCreate, spec.Required("obj", spec.Dict),
 			spec.Keyword("generate_name", spec.String, "None"), spec.Keyword("if_absent", spec.Bool, "False"), onErrorParam),
 		declare("k8s.delete", spec.InRun, spec.Writes, callDelete, refParam,
-			spec.Keyword("propagation", spec.String, `"background"`), spec.Keyword("wait", spec.Duration, "None"),
+			spec.Keyword("propagation", spec.String, `"background"`), spec.Keyword("wait", spec.Duration, "None").UpTo(maxWait),
 			unchangedParam, onErrorParam),
 		declare("k8s.apply_set", spec.InRun, spec.Writes, callApplySet, spec.Required("name", spec.String),
 			spec.Required("objs", spec.List), spec.Keyword("owner", spec.Dict, "None"),
@@ -168,12 +168,7 @@ func callDelete(c *call) (starlark.Value, error) {
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
-	if c.Arg("wait") != nil {
-		if w.Wait = c.DurationOr("wait", 0); w.Wait == 0 || w.Wait > maxWait {
-			return nil, fmt.Errorf("wait: %s is not between 0 and %s", w.Wait, maxWait)
-		}
-	}
-	w.Propagation = propagation
+	w.Propagation, w.Wait = propagation, c.DurationOr("wait", 0)
 	return nil, c.record(w)
 }
 

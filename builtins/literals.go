@@ -20,7 +20,7 @@ func ArgumentProblem(s *spec.Spec, param string, v starlark.Value) string {
 	if v == starlark.None && p.Default == "None" {
 		return ""
 	}
-	err := p.Type.Check(v)
+	err := p.Check(v)
 	if text, is := v.(starlark.String); err == nil && is {
 		if err = textProblem(s, param, string(text)); err != nil {
 			return fmt.Sprintf("%s: %s", s.Name, err)

@@ -68,7 +68,7 @@ func callMetric(kind effect.MetricKind) func(*call) (starlark.Value, error) {
 				if !ok {
 					return nil, fmt.Errorf("labels: %s: got %s, want string", label, e.Type())
 				}
-				m.Labels[label] = strings.ToValidUTF8(value, "\uFFFD")
+				m.Labels[label] = validText(value)
 				size += len(label) + len(value)
 			}
 		}

@@ -118,7 +118,7 @@ func (c *call) partReady(p *Part) error {
 		return nil
 	case starlark.Callable:
 		p.ReadyFn = v
-		return takesOne(v, "child")
+		return takesChild(v)
 	default:
 		return fmt.Errorf("got %s, want \"auto\", \"exists\" or a function", v.Type())
 	}

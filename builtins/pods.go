@@ -59,15 +59,15 @@ func podSpecs() []spec.Spec {
 		return append(append([]spec.Param{spec.Required("pod", spec.Pod)}, more...),
 			spec.Keyword("container", spec.String, "None"),
 			spec.Keyword("namespace", spec.String, "None"),
-			spec.Keyword("timeout", spec.Duration, `"10s"`),
-			spec.Keyword("max_bytes", spec.Int, "1048576"))
+			spec.Keyword("timeout", spec.Duration, `"10s"`).UpTo(maxHTTPTimeout),
+			spec.Keyword("max_bytes", spec.Int, "1048576").Between(1, spec.MaxText))
 	}
 	return []spec.Spec{
 		declare("k8s.exec", spec.InRun, spec.Reads, callExec,
 			append(params(spec.Required("argv", spec.Strings)), spec.Keyword("stdin", spec.SecretText, "None"))...),
 		declare("k8s.logs", spec.InRun|spec.InReview, spec.Reads, callLogs,
-			append(params(), spec.Keyword("tail", spec.Int, "None"), spec.Keyword("since", spec.Duration, "None"),
-				spec.Keyword("previous", spec.Bool, "False"), spec.Keyword("default", spec.Any, "None"))...),
+			append(params(), spec.Keyword("tail", spec.Int, "None").Between(1, maxTail),
+				spec.Keyword("since", spec.Duration, "None"), spec.Keyword("previous", spec.Bool, "False"), spec.Keyword("default", spec.Any, "None"))...),
 	}
 }
 
@@ -82,12 +82,10 @@ func callExec(c *call) (starlark.Value, error) {
 	if len(e.Stdin) > spec.MaxText {
 		return nil, fmt.Errorf("stdin: is larger than %d MiB", spec.MaxText>>20)
 	}
-	var err error
-	if e.Timeout, e.MaxBytes, err = c.podLimits(); err != nil {
-		return nil, err
-	}
+	e.Timeout, e.MaxBytes = c.podLimits()
 	var got Executed
 	var seen map[string]any
+	var err error
 	if e.Pod, e.Container, seen, err = c.pod("exec", "exec in"); err == nil {
 		if got, err = c.answerer().Exec(c.run.context(), e); err == nil {
 			err = c.samePod(e.Pod, seen)
@@ -96,12 +94,11 @@ func callExec(c *call) (starlark.Value, error) {
 	}
 	switch {
 	case Unanswered(err):
-		return &execution{Opaque: "execution", err: err.Error()}, nil
+		return executionOf(Executed{}, err), nil
 	case err != nil:
 		return nil, err
 	}
-	out := &execution{Opaque: "execution", code: got.Code, stdout: string(got.Stdout), stderr: string(got.Stderr)}
-	return out, c.Room(len(got.Stdout) + len(got.Stderr))
+	return executionOf(got, nil), c.Room(len(got.Stdout) + len(got.Stderr))
 }
 
 // samePod looks again at a Pod that has run a command: the API server takes no UID, and runs it in the
@@ -153,20 +150,13 @@ func checkArgv(argv []string) error {
 }
 
 func callLogs(c *call) (starlark.Value, error) {
-	q := effect.LogQuery{Previous: c.BoolOr("previous", false), Since: c.DurationOr("since", 0)}
-	if c.Arg("tail") != nil {
-		if q.Tail = c.IntOr("tail", 0); q.Tail < 1 || q.Tail > maxTail {
-			return nil, fmt.Errorf("tail: %d is not between 1 and %d", q.Tail, maxTail)
-		}
-	}
+	q := effect.LogQuery{Previous: c.BoolOr("previous", false), Since: c.DurationOr("since", 0), Tail: c.IntOr("tail", 0)}
 	if c.Arg("since") != nil && (q.Since < time.Second || q.Since%time.Second != 0) {
 		return nil, fmt.Errorf("since: %s is no number of whole seconds, at least 1", q.Since)
 	}
-	var err error
-	if q.Timeout, q.MaxBytes, err = c.podLimits(); err != nil {
-		return nil, err
-	}
+	q.Timeout, q.MaxBytes = c.podLimits()
 	var text []byte
+	var err error
 	if q.Pod, q.Container, _, err = c.pod("logs", "read the log of"); err == nil {
 		text, err = c.answerer().Logs(c.run.context(), q)
 		err = of(q.Pod, err)
@@ -179,19 +169,12 @@ func callLogs(c *call) (starlark.Value, error) {
 	case err != nil:
 		return nil, err
 	}
-	return starlark.String(strings.ToValidUTF8(string(text), "\uFFFD")), c.Room(len(text))
+	return starlark.String(validText(string(text))), c.Room(len(text))
 }
 
 // podLimits reads timeout and max_bytes.
-func (c *call) podLimits() (timeout time.Duration, most int, err error) {
-	timeout, most = c.DurationOr("timeout", defaultExecTimeout), c.IntOr("max_bytes", defaultOutput)
-	switch {
-	case timeout <= 0 || timeout > maxHTTPTimeout:
-		return 0, 0, fmt.Errorf("timeout: %s is not between 0 and %s", timeout, maxHTTPTimeout)
-	case most < 1 || most > spec.MaxText:
-		return 0, 0, fmt.Errorf("max_bytes: %d is not between 1 and %d", most, spec.MaxText)
-	}
-	return timeout, most, nil
+func (c *call) podLimits() (timeout time.Duration, most int) {
+	return c.DurationOr("timeout", defaultExecTimeout), c.IntOr("max_bytes", defaultOutput)
 }
 
 // pod looks at the Pod that is asked, and returns it, and which container of it; verb is the grant's.

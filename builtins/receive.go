@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -259,17 +258,10 @@ type Received struct {
 
 // Request makes the request that a hook answers at the binding of that name.
 func (r *Received) Request(binding string) *Request {
-	texts := func(m map[string]string) starlark.Value {
-		plain := make(map[string]any, len(m))
-		for k, v := range m {
-			plain[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
-		}
-		return object.FromPlain(plain)
-	}
 	fields := starlark.StringDict{
 		"method": starlark.String(r.Method), "path": starlark.String(r.Path),
-		"query": texts(r.Query), "headers": texts(r.Headers),
-		"body": starlark.String(strings.ToValidUTF8(r.Body, "\uFFFD")),
+		"query": object.FromPlain(plainTexts(r.Query)), "headers": object.FromPlain(plainTexts(r.Headers)),
+		"body": starlark.String(validText(r.Body)),
 	}
 	return &Request{Binding: binding, Fields: fields, Received: r}
 }

@@ -23,11 +23,10 @@ func (c *call) target() (ref effect.Ref, uid string, err error) {
 	if c.Written != nil {
 		return *c.Written, "", nil
 	}
-	plain, err := object.ToPlain(c.Arg("ref"))
+	m, err := c.plainDict("ref")
 	if err != nil {
-		return ref, "", fmt.Errorf("ref: %w", err)
+		return ref, "", err
 	}
-	m := plain.(map[string]any) // as its type was checked
 	if _, ok := m["metadata"]; !ok {
 		m = map[string]any{
 			"apiVersion": m["apiVersion"], "kind": m["kind"],
@@ -41,57 +40,60 @@ func (c *call) target() (ref effect.Ref, uid string, err error) {
 	return ref, uid, nil
 }
 
-// owner reads owner= of the write of ref.
-func (c *call) owner(ref effect.Ref, namespaced bool) (*effect.Owner, error) {
-	v := c.Arg("owner")
+// plainDict returns a dict argument as plain data, nil when it was not given.
+func (c *call) plainDict(name string) (map[string]any, error) {
+	v := c.Arg(name)
 	if v == nil {
 		return nil, nil
 	}
 	plain, err := object.ToPlain(v)
 	if err != nil {
-		return nil, fmt.Errorf("owner: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m := plain.(map[string]any) // as its type was checked
-	id, err := identity(m)
-	if err != nil {
-		return nil, fmt.Errorf("owner: %w", err)
+	return plain.(map[string]any), nil // as its type was checked
+}
+
+// identified reads an argument that is an object: which one it is, and its metadata; nil when it was not given.
+func (c *call) identified(param string) (ref effect.Ref, namespaced bool, metadata map[string]any, err error) {
+	m, err := c.plainDict(param)
+	if m == nil || err != nil {
+		return ref, false, nil, err
 	}
-	id, inNamespace, err := c.ref(id)
+	if ref, err = identity(m); err == nil {
+		ref, namespaced, err = c.ref(ref)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("owner: %w", err)
+		return ref, false, nil, fmt.Errorf("%s: %w", param, err)
+	}
+	return ref, namespaced, m["metadata"].(map[string]any), nil
+}
+
+// owner reads owner= of the write of ref.
+func (c *call) owner(ref effect.Ref, namespaced bool) (*effect.Owner, error) {
+	id, inNamespace, metadata, err := c.identified("owner")
+	if metadata == nil {
+		return nil, err
 	}
 	if inNamespace && (!namespaced || ref.Namespace != id.Namespace) {
 		return nil, fmt.Errorf("owner: %s can only own objects of its namespace, not %s", id, ref)
 	}
-	uid, _ := m["metadata"].(map[string]any)["uid"].(string)
+	uid, _ := metadata["uid"].(string)
 	return &effect.Owner{Ref: id, UID: uid}, nil
 }
 
 // unchanged reads if_unchanged= of the write of ref.
 func (c *call) unchanged(ref effect.Ref) (*effect.Unchanged, error) {
-	v := c.Arg("if_unchanged")
-	if v == nil {
-		return nil, nil
-	}
-	plain, err := object.ToPlain(v)
-	if err != nil {
-		return nil, fmt.Errorf("if_unchanged: %w", err)
-	}
-	m := plain.(map[string]any) // as its type was checked
-	id, err := identity(m)
-	if err != nil {
-		return nil, fmt.Errorf("if_unchanged: %w", err)
-	}
-	if id, _, err = c.ref(id); err != nil {
-		return nil, fmt.Errorf("if_unchanged: %w", err)
+	id, _, metadata, err := c.identified("if_unchanged")
+	if metadata == nil {
+		return nil, err
 	}
 	if !sameKind(id, ref) || id.Namespace != ref.Namespace || id.Name != ref.Name {
 		return nil, fmt.Errorf("if_unchanged: it is %s, not %s", id, ref)
 	}
-	metadata := m["metadata"].(map[string]any)
 	version, _ := metadata["resourceVersion"].(string)
 	if version == "" {
-		return nil, errors.New(`if_unchanged: metadata.resourceVersion is missing; give the object as k8s.get or a watch with keep = "object" has it`)
+		return nil, errors.New("if_unchanged: metadata.resourceVersion is missing; " +
+			`give the object as k8s.get or a watch with keep = "object" has it`)
 	}
 	uid, _ := metadata["uid"].(string)
 	return &effect.Unchanged{ResourceVersion: version, UID: uid}, nil

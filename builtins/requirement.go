@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -52,12 +53,9 @@ func (c *call) requirements() (uninstalls bool, err error) {
 			return false, fmt.Errorf(`requires: %q: ! stands before one name; write one text for each module that must be off`, spec.Clip(text))
 		}
 	}
-	lost, err := oneOf(c.StrOr("on_requirement_lost", lostKeeps), []string{lostKeeps, lostUninstalls})
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("on_requirement_lost: %w", err)
-	case c.Arg("on_requirement_lost") != nil && len(c.Strings("requires")) == 0:
-		return false, fmt.Errorf("on_requirement_lost: it goes with requires, which is missing")
+	lost, err := c.word("on_requirement_lost", lostKeeps, lostUninstalls)
+	if err == nil && c.Arg("on_requirement_lost") != nil && len(c.Strings("requires")) == 0 {
+		err = errors.New("on_requirement_lost: it goes with requires, which is missing")
 	}
-	return lost == lostUninstalls, nil
+	return lost == lostUninstalls, err
 }

@@ -149,12 +149,36 @@ func (u *ReviewUser) value() starlark.Value {
 }
 
 func stringList(texts []string) *starlark.List {
-	elems := make([]starlark.Value, len(texts))
-	for i, s := range texts {
-		elems[i] = starlark.String(s)
-	}
-	return starlark.NewList(elems)
+	return listOf(texts, func(s string) starlark.Value { return starlark.String(s) })
 }
+
+// listOf is a list of a value for each element.
+func listOf[T any](elems []T, value func(T) starlark.Value) *starlark.List {
+	out := make([]starlark.Value, len(elems))
+	for i, e := range elems {
+		out[i] = value(e)
+	}
+	return starlark.NewList(out)
+}
+
+// textOrNone is a text, None for an empty one.
+func textOrNone(text string) starlark.Value {
+	if text == "" {
+		return starlark.None
+	}
+	return starlark.String(text)
+}
+
+// plainTexts are texts by name as plain data, without what is no UTF-8.
+func plainTexts(texts map[string]string) map[string]any {
+	out := make(map[string]any, len(texts))
+	for name, text := range texts {
+		out[validText(name)] = validText(text)
+	}
+	return out
+}
+
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func objectOrNone(m map[string]any) starlark.Value {
 	if m == nil {

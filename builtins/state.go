@@ -91,11 +91,11 @@ func (r *Run) remember(change func(map[string]any)) error {
 // PastCtx is the ctx of a run that has ended, for people who look at it: its state is only read. State is what the
 // run has left there; ctx is as [NewCtx] or [NewDesiredCtx] have made it.
 func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
-	was := ctx.(*ctxValue)
+	was := ctx.(*withFields)
 	if was.fields["state"] == nil { // that of a controller
 		return ctx
 	}
-	past := &ctxValue{"ctx", maps.Clone(was.fields)}
+	past := &withFields{Opaque: "ctx", fields: maps.Clone(was.fields)}
 	ended := func(t *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		return nil, spec.Finalf("ctx.state.%s: ctx is that of a run that has ended, so it is only read", b.Name())
 	}

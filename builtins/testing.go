@@ -251,11 +251,11 @@ func callTestPatch(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	merge, err := object.ToPlain(c.Arg("merge"))
+	merge, err := c.plainDict("merge")
 	if err != nil {
-		return nil, fmt.Errorf("merge: %w", err)
+		return nil, err
 	}
-	return nil, t.World.Patch(t.Ctx, ref, merge.(map[string]any))
+	return nil, t.World.Patch(t.Ctx, ref, merge)
 }
 
 func callTestGet(c *call, t *Test) (starlark.Value, error) {
@@ -280,11 +280,7 @@ func callTestList(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]starlark.Value, len(found))
-	for i, m := range found {
-		out[i] = object.New(m)
-	}
-	return starlark.NewList(out), nil
+	return listOf(found, objectOrNone), nil
 }
 
 func callTestFail(c *call, t *Test) (starlark.Value, error) {
@@ -294,11 +290,11 @@ func callTestFail(c *call, t *Test) (starlark.Value, error) {
 func (c *call) testModule(t *Test) string { return c.StrOr("module", t.World.Module()) }
 
 func callTestConfig(c *call, t *Test) (starlark.Value, error) {
-	plain, err := object.ToPlain(c.Arg("values"))
+	values, err := c.plainDict("values")
 	if err != nil {
-		return nil, fmt.Errorf("values: %w", err)
+		return nil, err
 	}
-	return nil, t.World.Configure(t.Ctx, c.testModule(t), plain.(map[string]any))
+	return nil, t.World.Configure(t.Ctx, c.testModule(t), values)
 }
 
 func callTestSwitch(on bool) func(*call, *Test) (starlark.Value, error) {
@@ -327,11 +323,7 @@ func callTestRuns(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]starlark.Value, len(runs))
-	for i, r := range runs {
-		out[i] = r.value()
-	}
-	return starlark.NewList(out), nil
+	return listOf(runs, TestRun.value), nil
 }
 
 func callTestVaries(c *call, t *Test) (starlark.Value, error) {

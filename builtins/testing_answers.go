@@ -3,7 +3,6 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -24,24 +23,25 @@ func testPodSpecs() []spec.Spec {
 
 // asksPod calls the function of a test about a container.
 func (c *call) asksPod(pod effect.Ref, container string, more starlark.StringDict) (starlark.Value, error) {
-	more["pod"], more["namespace"], more["container"] = starlark.String(pod.Name), starlark.String(pod.Namespace), starlark.String(container)
-	// The test waits in its own call meanwhile.
+	more["pod"], more["namespace"] = starlark.String(pod.Name), starlark.String(pod.Namespace)
+	more["container"] = starlark.String(container)
+	return c.asks("question", more)
+}
+
+// asks calls the function of a test with a struct. The test waits in its own call meanwhile.
+func (c *call) asks(what string, fields starlark.StringDict) (starlark.Value, error) {
 	thread := &starlark.Thread{Name: c.Spec.Name}
 	Attach(thread, c.ctx)
-	return starlark.Call(thread, c.Arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), more)}, nil)
+	return starlark.Call(thread, c.Arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String(what), fields)}, nil)
 }
 
 func callTestExec(c *call, t *Test) (starlark.Value, error) {
 	t.World.AnswerExec(func(e effect.Exec) (Executed, error) {
-		argv := make([]any, len(e.Argv))
-		for i, arg := range e.Argv {
-			argv[i] = arg
-		}
 		stdin := starlark.Value(starlark.None)
 		if e.Stdin != nil {
-			stdin = starlark.String(strings.ToValidUTF8(string(e.Stdin), "\uFFFD"))
+			stdin = starlark.String(validText(string(e.Stdin)))
 		}
-		v, err := c.asksPod(e.Pod, e.Container, starlark.StringDict{"argv": object.FromPlain(argv), "stdin": stdin})
+		v, err := c.asksPod(e.Pod, e.Container, starlark.StringDict{"argv": stringList(e.Argv), "stdin": stdin})
 		if err != nil {
 			return Executed{}, err
 		}
@@ -93,11 +93,10 @@ func outputOf(v starlark.Value) ([]byte, error) {
 func callTestAsk(c *call, t *Test) (starlark.Value, error) {
 	t.World.AnswerAsk(func(q effect.Ask) (map[string]any, error) {
 		kind, _ := q.Object["kind"].(string)
-		thread := &starlark.Thread{Name: c.Spec.Name}
-		Attach(thread, c.ctx)
-		v, err := starlark.Call(thread, c.Arg("fn"), starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("question"), starlark.StringDict{
-			"kind": starlark.String(kind), "spec": object.FromPlain(q.Object["spec"]), "namespace": starlark.String(q.Ref.Namespace), "name": starlark.String(q.Ref.Name),
-		})}, nil)
+		v, err := c.asks("question", starlark.StringDict{
+			"kind": starlark.String(kind), "spec": object.FromPlain(q.Object["spec"]),
+			"namespace": starlark.String(q.Ref.Namespace), "name": starlark.String(q.Ref.Name),
+		})
 		switch {
 		case err != nil:
 			return nil, err

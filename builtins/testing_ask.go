@@ -84,11 +84,7 @@ func callTestReplay(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]starlark.Value, len(lines))
-	for i, line := range lines {
-		out[i] = starlark.String(line)
-	}
-	return starlark.NewList(out), nil
+	return stringList(lines), nil
 }
 
 func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
@@ -108,13 +104,9 @@ func callTestAdmit(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	warnings := make([]starlark.Value, len(got.Warnings))
-	for i, w := range got.Warnings {
-		warnings[i] = starlark.String(w)
-	}
 	return starlarkstruct.FromStringDict(starlark.String("review"), starlark.StringDict{
 		"allowed": starlark.Bool(got.Allowed), "message": starlark.String(got.Message), "code": starlark.MakeInt(got.Code),
-		"warnings": starlark.NewList(warnings), "object": object.New(got.Object),
+		"warnings": stringList(got.Warnings), "object": object.New(got.Object),
 	}), nil
 }
 
@@ -124,19 +116,6 @@ func checkOperation(operation string) error {
 		return nil
 	}
 	return fmt.Errorf("got %q, want CREATE, UPDATE or DELETE", spec.Clip(operation))
-}
-
-// plainDict returns a dict argument as plain data, nil when it was not given.
-func (c *call) plainDict(name string) (map[string]any, error) {
-	v := c.Arg(name)
-	if v == nil {
-		return nil, nil
-	}
-	plain, err := object.ToPlain(v)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return plain.(map[string]any), nil // as its type was checked
 }
 
 func callTestConvert(c *call, t *Test) (starlark.Value, error) {
@@ -191,19 +170,11 @@ func jsonOrNone(body string) starlark.Value {
 }
 
 func callTestHTTP(c *call, t *Test) (starlark.Value, error) {
-	fn := c.Arg("fn").(starlark.Callable)
 	t.World.HTTP(c.Str("host"), func(r effect.Request) (Fetched, error) {
-		headers := map[string]any{}
-		for k, v := range r.Headers {
-			headers[k] = v
-		}
-		// The test waits in its own call meanwhile.
-		thread := &starlark.Thread{Name: "t.http"}
-		Attach(thread, c.ctx)
-		v, err := starlark.Call(thread, fn, starlark.Tuple{starlarkstruct.FromStringDict(starlark.String("request"), starlark.StringDict{
-			"method": starlark.String(r.Method), "url": starlark.String(r.URL),
-			"headers": object.FromPlain(headers), "body": starlark.String(strings.ToValidUTF8(string(r.Body), "\uFFFD")), "bytes": starlark.Bytes(r.Body),
-		})}, nil)
+		v, err := c.asks("request", starlark.StringDict{
+			"method": starlark.String(r.Method), "url": starlark.String(r.URL), "bytes": starlark.Bytes(r.Body),
+			"headers": object.FromPlain(plainTexts(r.Headers)), "body": starlark.String(validText(string(r.Body))),
+		})
 		if err != nil {
 			return Fetched{}, err
 		}
@@ -246,17 +217,11 @@ func fetchedOf(v starlark.Value) (Fetched, error) {
 }
 
 func callTestSent(_ *call, t *Test) (starlark.Value, error) {
-	sent := t.World.Sent()
-	out := make([]starlark.Value, len(sent))
-	for i, m := range sent {
-		headers := map[string]any{}
-		for k, v := range m.Headers {
-			headers[k] = v
-		}
-		out[i] = starlarkstruct.FromStringDict(starlark.String("message"), starlark.StringDict{
-			"hook": starlark.String(m.Hook), "method": starlark.String(m.Method), "url": starlark.String(m.URL), "key": starlark.String(m.Key),
-			"headers": object.FromPlain(headers), "body": starlark.String(m.Body), "json": jsonOrNone(m.Body),
+	return listOf(t.World.Sent(), func(m SentMessage) starlark.Value {
+		return starlarkstruct.FromStringDict(starlark.String("message"), starlark.StringDict{
+			"hook": starlark.String(m.Hook), "method": starlark.String(m.Method), "url": starlark.String(m.URL),
+			"key": starlark.String(m.Key), "headers": object.FromPlain(plainTexts(m.Headers)),
+			"body": starlark.String(m.Body), "json": jsonOrNone(m.Body),
 		})
-	}
-	return starlark.NewList(out), nil
+	}), nil
 }

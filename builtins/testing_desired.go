@@ -16,9 +16,9 @@ import (
 
 // callTestDesired calls a function as a controller does, on the thread of the test.
 func callTestDesired(c *call, t *Test) (starlark.Value, error) {
-	fn := c.Arg("fn").(starlark.Callable)
-	if err := takesParent(fn); err != nil {
-		return nil, fmt.Errorf("fn: %w", err)
+	fn, err := c.function("fn", takesParent)
+	if err != nil {
+		return nil, err
 	}
 	parent, err := plainObject(c.Arg("obj"))
 	if err != nil {
@@ -108,9 +108,6 @@ type testAnswer struct {
 	ask func(func() error) error
 }
 
-// takesParent makes sure that fn can be the desired function of a controller.
-func takesParent(fn starlark.Callable) error { return takes(fn, 2, "two, ctx and the parent") }
-
 func plainObject(v starlark.Value) (map[string]any, error) {
 	plain, err := object.ToPlain(v)
 	if err != nil {
@@ -148,30 +145,21 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 	wanted := d.Wanted()
 	layers, _ := reconcile.Layers(wanted.Parts) // as DesiredOf has checked
 	for i, p := range d.Parts {
-		after := make([]starlark.Value, len(p.After))
-		for j, name := range p.After {
-			after[j] = starlark.String(name)
-		}
 		parts = append(parts, starlarkstruct.FromStringDict(starlark.String("part"), starlark.StringDict{
-			"name": starlark.String(p.Name), "object": object.New(p.Object), "after": starlark.NewList(after),
+			"name": starlark.String(p.Name), "object": object.New(p.Object), "after": stringList(p.After),
 		}))
 		if p.ID.Fields {
 			continue
 		}
 		objects = append(objects, object.New(reconcile.Mark(p.Object, &wanted.Parts[i], layers[i], reconcile.Parent{})))
 	}
-	reason := func(text string) starlark.Value {
-		if text == "" {
-			return starlark.None
-		}
-		return starlark.String(text)
-	}
 	due := starlark.Value(starlark.None)
 	if _, at := d.lookups.Asked(); !at.IsZero() {
 		due = startime.Time(at)
 	}
 	return starlarkstruct.FromStringDict(starlark.String("desired"), starlark.StringDict{
-		"due": due, "parts": starlark.NewList(parts), "objects": starlark.NewList(objects), "waiting": reason(d.Waiting), "stalled": reason(d.Stalled), "progressing": reason(d.run.Progressing),
+		"due": due, "parts": starlark.NewList(parts), "objects": starlark.NewList(objects),
+		"waiting": textOrNone(d.Waiting), "stalled": textOrNone(d.Stalled), "progressing": textOrNone(d.run.Progressing),
 		"actions": starlark.NewBuiltin("actions", func(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 			given := starlark.Value(starlark.None)
 			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "children?", &given); err != nil {

@@ -34,7 +34,7 @@ func testWorkloadSpecs() []spec.Spec {
 	labels := spec.Optional("labels", spec.Selector, "None")
 	namespace := spec.Optional("namespace", spec.String, `"default"`)
 	times := spec.Optional("times", spec.Int, "0")
-	code := spec.Optional("exit_code", spec.Int, "1")
+	code := spec.Optional("exit_code", spec.Int, "1").Between(1, 255)
 	return []spec.Spec{
 		row("workloads", callTestWorkloads, spec.Optional("ready_after", spec.Duration, `"0s"`),
 			spec.Optional("completes_after", spec.Duration, `"0s"`)),
@@ -75,9 +75,6 @@ func (c *call) failPods(t *Test, labels string) error {
 	f := PodFailure{Namespace: c.StrOr("namespace", "default"), Labels: labels, ExitCode: c.IntOr("exit_code", 1), Times: c.IntOr("times", 0)}
 	if f.Times < 0 {
 		return errors.New("times: it is below 0")
-	}
-	if f.ExitCode < 1 || f.ExitCode > 255 {
-		return fmt.Errorf("exit_code: %d is not between 1 and 255", f.ExitCode)
 	}
 	return t.World.FailPods(t.Ctx, f)
 }

@@ -33,7 +33,6 @@ func callWatch(c *call) (starlark.Value, error) {
 	w := &WatchBinding{
 		APIVersion: c.Str("api_version"),
 		Kind:       c.Str("kind"),
-		Namespaces: c.Strings("namespaces"),
 		Names:      c.Strings("object_names"),
 		Quiet:      !c.BoolOr("sync", true),
 		NoGate:     !c.BoolOr("gate", true),
@@ -48,14 +47,8 @@ func callWatch(c *call) (starlark.Value, error) {
 	if err := checkKind(w.APIVersion, w.Kind); err != nil {
 		return nil, err
 	}
-	if err := checkNamespaces(w.Namespaces); err != nil {
+	if w.Namespaces, w.ExcludeNamespaces, err = c.selectedNamespaces(); err != nil {
 		return nil, err
-	}
-	if slices.Contains(w.Namespaces, "*") {
-		w.Namespaces = nil
-	}
-	if err := c.excluded(w); err != nil {
-		return nil, fmt.Errorf("exclude_namespaces: %w", err)
 	}
 	if err := checkNames("object_names", w.Names); err != nil {
 		return nil, err
@@ -75,17 +68,13 @@ func callWatch(c *call) (starlark.Value, error) {
 	if w.Old && !w.Triggers("modified") {
 		return nil, errors.New("old: only modified events have it; name \"modified\" in events")
 	}
-	if err := c.filter(w); err != nil {
-		return nil, fmt.Errorf("filter: %w", err)
-	}
-	if err := c.keep(w); err != nil {
-		return nil, fmt.Errorf("keep: %w", err)
-	}
-	if err := c.wakes(w); err != nil {
-		return nil, fmt.Errorf("wakes: %w", err)
-	}
-	if err := c.indexes(w); err != nil {
-		return nil, fmt.Errorf("index: %w", err)
+	for _, part := range []struct {
+		param string
+		read  func(*WatchBinding) error
+	}{{"filter", c.filter}, {"keep", c.keep}, {"wakes", c.wakes}, {"index", c.indexes}} {
+		if err := part.read(w); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.param, err)
+		}
 	}
 	return binding(Binding{Name: name, Watch: w})
 }
@@ -127,21 +116,24 @@ func (c *call) wakes(w *WatchBinding) error {
 	return nil
 }
 
-// excluded reads exclude_namespaces= into w.
-func (c *call) excluded(w *WatchBinding) error {
-	w.ExcludeNamespaces = c.Strings("exclude_namespaces")
-	if c.Arg("exclude_namespaces") != nil && len(w.ExcludeNamespaces) == 0 {
-		return errors.New("the list is empty; leave it out to exclude none")
+// selectedNamespaces reads namespaces=, nil for all, and exclude_namespaces=.
+func (c *call) selectedNamespaces() (in, out []string, err error) {
+	if in, err = c.namespaces(); err != nil {
+		return nil, nil, err
 	}
-	for _, ns := range w.ExcludeNamespaces {
-		if problems := validation.IsDNS1123Label(ns); len(problems) > 0 {
-			return fmt.Errorf("%q is no valid name of a namespace", spec.Clip(ns))
+	out = c.Strings("exclude_namespaces")
+	if c.Arg("exclude_namespaces") != nil && len(out) == 0 {
+		return nil, nil, errors.New("exclude_namespaces: the list is empty; leave it out to exclude none")
+	}
+	for _, ns := range out {
+		if len(validation.IsDNS1123Label(ns)) > 0 {
+			return nil, nil, fmt.Errorf("exclude_namespaces: %q is no valid name of a namespace", spec.Clip(ns))
 		}
 	}
-	if w.Namespaces != nil && !slices.ContainsFunc(w.Namespaces, func(ns string) bool { return !slices.Contains(w.ExcludeNamespaces, ns) }) {
-		return errors.New("nothing of namespaces is left")
+	if in != nil && !slices.ContainsFunc(in, func(ns string) bool { return !contains(out, ns) }) {
+		return nil, nil, errors.New("exclude_namespaces: nothing of namespaces is left")
 	}
-	return nil
+	return in, out, nil
 }
 
 // changes are what events= may name, in the order of [WatchBinding].

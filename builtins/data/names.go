@@ -30,7 +30,8 @@ func namesSpecs() []spec.Spec {
 		row("camel", camel),
 		row("kebab", func(w []string) string { return strings.Join(w, "-") }),
 		row("snake", func(w []string) string { return strings.Join(w, "_") }),
-		spec.Pure("names.dns_label", callDNSLabel, spec.Required("s", spec.String), spec.Optional("max", spec.Int, "63")),
+		spec.Pure("names.dns_label", callDNSLabel, s,
+			spec.Optional("max", spec.Int, "63").Between(hashed+2, 253)),
 	}
 }
 
@@ -90,9 +91,6 @@ const hashed = 8
 
 func callDNSLabel(c *spec.Call) (starlark.Value, error) {
 	most := c.IntOr("max", 63)
-	if most < hashed+2 || most > 253 {
-		return nil, fmt.Errorf("max: %d is not between %d and 253", most, hashed+2)
-	}
 	text, err := named(c)
 	if err != nil {
 		return nil, err

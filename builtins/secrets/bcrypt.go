@@ -31,7 +31,7 @@ func bcryptSpecs() []spec.Spec {
 	password := spec.Required("password", spec.SecretText)
 	return []spec.Spec{
 		spec.New("bcrypt.hash", spec.InRun|spec.InReview, spec.Reads, callBcryptHash, password,
-			spec.Optional("cost", spec.Int, "10")),
+			spec.Optional("cost", spec.Int, "10").Between(minBcryptCost, maxBcryptCost)),
 		spec.New("bcrypt.verify", spec.InRun|spec.InReview, spec.Reads, callBcryptVerify, password,
 			spec.Required("hash", spec.SecretText)),
 	}
@@ -50,15 +50,11 @@ func callBcryptHash(c *spec.Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	cost := c.IntOr("cost", bcrypt.DefaultCost)
-	if cost < minBcryptCost || cost > maxBcryptCost {
-		return nil, fmt.Errorf("cost: %d is not between %d and %d", cost, minBcryptCost, maxBcryptCost)
-	}
 	salt, err := Random(c.Random, 16)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := bcryptHash(password, salt, cost)
+	hash, err := bcryptHash(password, salt, c.IntOr("cost", bcrypt.DefaultCost))
 	return starlark.String(hash), err
 }
 

@@ -35,7 +35,7 @@ func callReveal(c *spec.Call) (starlark.Value, error) {
 }
 
 func randomSpecs() []spec.Spec {
-	n := spec.Required("n", spec.Int)
+	n := spec.Required("n", spec.Int).Between(1, maxRandom)
 	return []spec.Spec{
 		spec.New("random.string", spec.InRun|spec.InReview, spec.Reads, callRandomString, n,
 			spec.Optional("alphabet", spec.String, "None")),
@@ -72,19 +72,7 @@ func below(source io.Reader, n uint64) (uint64, error) {
 	}
 }
 
-func amount(c *spec.Call) (int, error) {
-	n := c.IntOr("n", 0)
-	if n < 1 || n > maxRandom {
-		return 0, fmt.Errorf("n: %d is not between 1 and %d", n, maxRandom)
-	}
-	return n, nil
-}
-
 func callRandomString(c *spec.Call) (starlark.Value, error) {
-	n, err := amount(c)
-	if err != nil {
-		return nil, err
-	}
 	alphabet := []rune(c.StrOr("alphabet", lettersDigit))
 	if len(alphabet) < 2 || len(alphabet) > 1000 {
 		return nil, fmt.Errorf("alphabet: has %d characters, want 2 to 1000", len(alphabet))
@@ -96,7 +84,7 @@ func callRandomString(c *spec.Call) (starlark.Value, error) {
 		}
 		seen[r] = true
 	}
-	text, err := Letters(c.Random, n, alphabet)
+	text, err := Letters(c.Random, c.IntOr("n", 0), alphabet)
 	return starlark.String(text), err
 }
 
@@ -135,10 +123,6 @@ func callRandomUUID(c *spec.Call) (starlark.Value, error) {
 }
 
 func callRandomBytes(c *spec.Call) (starlark.Value, error) {
-	n, err := amount(c)
-	if err != nil {
-		return nil, err
-	}
-	b, err := Random(c.Random, n)
+	b, err := Random(c.Random, c.IntOr("n", 0))
 	return starlark.Bytes(b), err
 }

@@ -34,14 +34,15 @@ const (
 func tlsSpecs() []spec.Spec {
 	const phases = spec.InRun | spec.InReview | spec.InTest
 	pems := spec.Required("pem", spec.SecretText)
+	days := func(value string) spec.Param { return spec.Optional("days", spec.Int, value).Between(1, maxCertDays) }
 	return []spec.Spec{
 		spec.New("tls.ca", phases, spec.Reads, callCA, append([]spec.Param{
-			spec.Required("name", spec.String), spec.Optional("days", spec.Int, "3650"), spec.Keyword("ca", spec.Any, "None"),
-			spec.Keyword("depth", spec.Int, "0"),
+			spec.Required("name", spec.String), days("3650"), spec.Keyword("ca", spec.Any, "None"),
+			spec.Keyword("depth", spec.Int, "0").Between(0, maxDepth),
 		}, subjectParams()...)...),
 		spec.New("tls.cert", phases, spec.Reads, callCert, append([]spec.Param{
 			spec.Required("ca", spec.Any), spec.Optional("dns", spec.Strings, "[]"), spec.Optional("ips", spec.Strings, "[]"),
-			spec.Optional("days", spec.Int, "365"), spec.Keyword("name", spec.String, "None"),
+			days("365"), spec.Keyword("name", spec.String, "None"),
 			spec.Keyword("usages", spec.Strings, `["server"]`),
 		}, subjectParams()...)...),
 		spec.New("tls.csr", phases, spec.Reads, callRequest, append([]spec.Param{
@@ -49,7 +50,7 @@ func tlsSpecs() []spec.Spec {
 			spec.Keyword("name", spec.String, "None"),
 		}, subjectParams()...)...),
 		spec.New("tls.sign", phases, spec.Reads, callSign, spec.Required("request", spec.SecretText),
-			spec.Required("ca", spec.Any), spec.Optional("days", spec.Int, "365"),
+			spec.Required("ca", spec.Any), days("365"),
 			spec.Keyword("usages", spec.Strings, `["server"]`)),
 		spec.Pure("tls.info", callCertInfo, pems, spec.Optional("default", spec.Any, "None")),
 		spec.Pure("tls.split", callCertSplit, pems),
@@ -68,14 +69,7 @@ func callCA(c *spec.Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := certTemplate(c, subject, 3650)
-	if err != nil {
-		return nil, err
-	}
-	depth := c.IntOr("depth", 0)
-	if depth < 0 || depth > maxDepth {
-		return nil, fmt.Errorf("depth: %d is not between 0 and %d", depth, maxDepth)
-	}
+	template, depth := certTemplate(c, subject, 3650), c.IntOr("depth", 0)
 	template.IsCA, template.MaxPathLen, template.MaxPathLenZero = true, depth, depth == 0
 	template.KeyUsage |= x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	if v := c.Arg("ca"); v == nil || v == starlark.None {
@@ -104,10 +98,7 @@ func callCert(c *spec.Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := certTemplate(c, subject, 365)
-	if err != nil {
-		return nil, err
-	}
+	template := certTemplate(c, subject, 365)
 	template.DNSNames, template.IPAddresses = dns, ips
 	if strings.HasPrefix(c.Str("algorithm"), "rsa") {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment // for servers of TLS 1.2 without ECDHE
@@ -158,19 +149,15 @@ func frozen(fields starlark.StringDict) starlark.Value {
 }
 
 // certTemplate returns what all certificates have: a subject, an end, a use.
-func certTemplate(c *spec.Call, subject pkix.Name, days int) (*x509.Certificate, error) {
-	days = c.IntOr("days", days)
-	if days < 1 || days > maxCertDays {
-		return nil, fmt.Errorf("days: %d is not between 1 and %d", days, maxCertDays)
-	}
+func certTemplate(c *spec.Call, subject pkix.Name, days int) *x509.Certificate {
 	now := c.Now.UTC().Truncate(time.Second)
 	return &x509.Certificate{
 		Subject:               subject,
 		NotBefore:             now.Add(-pki.Backdate),
-		NotAfter:              now.Add(time.Duration(days) * 24 * time.Hour),
+		NotAfter:              now.Add(time.Duration(c.IntOr("days", days)) * 24 * time.Hour),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
-	}, nil
+	}
 }
 
 // certUsages reads usages.

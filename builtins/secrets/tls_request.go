@@ -62,10 +62,7 @@ func callSign(c *spec.Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := certTemplate(c, request.Subject, 365)
-	if err != nil {
-		return nil, err
-	}
+	template := certTemplate(c, request.Subject, 365)
 	template.DNSNames, template.IPAddresses = request.DNSNames, request.IPAddresses
 	template.EmailAddresses, template.URIs = request.EmailAddresses, request.URIs
 	if template.ExtKeyUsage, err = certUsages(c); err != nil {

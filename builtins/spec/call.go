@@ -111,7 +111,7 @@ func (c *Call) Bind(args starlark.Tuple, kwargs []starlark.Tuple) error {
 		case c.Args[i] == starlark.None && p.Default == "None" && p.Type != Any:
 			c.Args[i] = nil
 		case c.Args[i] != nil:
-			if err := p.Type.Check(c.Args[i]); err != nil {
+			if err := p.Check(c.Args[i]); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 			if text, _ := starlark.AsString(c.Args[i]); p.Type == Path {

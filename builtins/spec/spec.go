@@ -4,6 +4,7 @@ package spec
 
 import (
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 )
@@ -60,6 +61,21 @@ type Param struct {
 	Keyword bool
 	// Doc says what it means; empty but for docs.Documented.
 	Doc string
+
+	least, most int           // of an int; most is 0 where nothing bounds it
+	longest     time.Duration // of a duration, which is not 0 then; 0 where nothing bounds it
+}
+
+// Between returns a parameter whose number has these bounds.
+func (p Param) Between(least, most int) Param {
+	p.least, p.most = least, most
+	return p
+}
+
+// UpTo returns a parameter whose duration is more than 0, and this at most.
+func (p Param) UpTo(longest time.Duration) Param {
+	p.longest = longest
+	return p
 }
 
 // Required is a parameter that must be given, by position or by keyword.

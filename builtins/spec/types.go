@@ -15,6 +15,24 @@ import (
 	"github.com/starling-operator/starling/runtime/object"
 )
 
+// Check says why a value cannot be given.
+func (p Param) Check(v starlark.Value) error {
+	if err := p.Type.Check(v); err != nil {
+		return err
+	}
+	if i, is := v.(starlark.Int); is && p.most > 0 {
+		if n, _ := i.Int64(); n < int64(p.least) || n > int64(p.most) {
+			return fmt.Errorf("%d is not between %d and %d", n, p.least, p.most)
+		}
+	}
+	if p.longest > 0 {
+		if d, _ := DurationOf(v); d == 0 || d > p.longest {
+			return fmt.Errorf("%s is not between 0 and %s", d, p.longest)
+		}
+	}
+	return nil
+}
+
 // Check returns an error like "got int, want string" when v is not of the type.
 func (t Type) Check(v starlark.Value) error {
 	_, callable := v.(starlark.Callable)
