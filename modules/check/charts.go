@@ -74,12 +74,12 @@ func (c *checker) defines(kinds []servedKind) {
 	}
 }
 
-// eachChart looks at the charts that can be rendered, some at once.
+// eachChart looks at the charts that can be rendered, some at once. Those that wait for users have no values yet.
 func (c *checker) eachChart(look func(*generation.Module)) {
 	slots := make(chan struct{}, workers)
 	var busy sync.WaitGroup
 	for _, m := range c.modules {
-		if m.Tree.Chart == nil || m.Err != nil || c.values[m.Name].broken {
+		if m.Tree.Chart == nil || m.Err != nil || c.values[m.Name].broken || len(c.values[m.Name].composer.Unset()) > 0 {
 			continue
 		}
 		slots <- struct{}{}

@@ -24,8 +24,7 @@ func (c *checker) allValues() {
 		if m.Global {
 			tree = config.Global
 		}
-		on := config.Enabled[m.Name] || m.Global || m.Decl.Enabled
-		c.values[m.Name] = c.section(m, tree, on)
+		c.values[m.Name] = c.section(m, tree)
 	}
 }
 
@@ -36,9 +35,8 @@ func static(module []values.Layer, treeFile string, tree map[string]any) []value
 	return module
 }
 
-// section checks the values of one module, as they are before anybody has set any. A module that is
-// off in the tree may need values of the user who switches it on.
-func (c *checker) section(m *generation.Module, set map[string]any, on bool) section {
+// section checks the values of one module, as they are before anybody has set any.
+func (c *checker) section(m *generation.Module, set map[string]any) section {
 	s := values.Section{Name: m.Name, Key: m.Key, Static: static(m.FileValues(), c.tree.ValuesFile, set)}
 	out := section{composer: values.NewComposer(s)}
 	for _, f := range []*tree.File{m.Tree.ConfigSchema, m.Tree.ValuesSchema} {
@@ -93,14 +91,13 @@ func (c *checker) section(m *generation.Module, set map[string]any, on bool) sec
 			c.addProblem(Warning, p, m.Tree.ValuesFile)
 		}
 	}
-	for _, p := range out.composer.CheckConfig(nil, nil) {
+	for _, p := range out.composer.CheckTree() {
 		out.broken = true
-		if !on && p.Message == values.MessageRequired {
-			p.Message += " of those who switch the module on"
-			c.addProblem(Note, p, config.File())
-			continue
-		}
 		c.addProblem(Error, p, config.File())
+	}
+	for _, p := range out.composer.Unset() {
+		p.Message += " of users: Starling waits until they set " + m.Key + "." + p.Path + " in the ConfigMap"
+		c.addProblem(Note, p, config.File())
 	}
 	if !out.broken {
 		c.fileValues(m, out.composer)
