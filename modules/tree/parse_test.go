@@ -19,6 +19,8 @@ func TestParseValues(t *testing.T) {
 		{"null", "null", map[string]any{}, ""},
 		{"one document with markers", "---\na: 1\n", map[string]any{"a": int64(1)}, ""},
 		{"marker in text", "a: |\n  x\n  ---\n  y\n", map[string]any{"a": "x\n---\ny\n"}, ""},
+		{"a marker at the end", "a: 1\n---\n# done\n", map[string]any{"a": int64(1)}, ""},
+		{"an empty document before", "---\n---\nb: 2\n", nil, "f.yaml:2: a second document begins here: values are one"},
 		{"two documents", "a: 1\n---\nb: 2\n", nil, "f.yaml:2: a second document begins here: values are one"},
 		{"list", "- a\n", nil, "f.yaml: values must be a map, not a list"},
 		{"text", "hello\n", nil, "f.yaml: values must be a map, not text"},

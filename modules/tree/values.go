@@ -148,7 +148,7 @@ func parseMap(file string, data []byte, what string) (m map[string]any, err erro
 			m, err = nil, fmt.Errorf("%s: this is no YAML", file)
 		}
 	}()
-	if line := secondDocument(data); line > 0 {
+	if line := bounded.SecondDocument(data); line > 0 {
 		return nil, fmt.Errorf("%s:%d: a second document begins here: %s are one", file, line, what)
 	}
 	if err := bounded.CheckYAML(data); err != nil {
@@ -175,28 +175,6 @@ func parseMap(file string, data []byte, what string) (m map[string]any, err erro
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return root, nil
-}
-
-// secondDocument returns the line of the marker that begins a second document,
-// which the parser would leave out in silence; 0 without one. At the beginning of
-// a line --- is always a marker.
-func secondDocument(data []byte) int {
-	content, n := false, 0
-	for line := range bytes.Lines(data) {
-		n++
-		rest, marker := bytes.CutPrefix(line, []byte("---"))
-		if marker && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
-			if content {
-				return n
-			}
-			content = len(bytes.TrimSpace(rest)) > 0 && bytes.TrimSpace(rest)[0] != '#'
-			continue
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' && text[0] != '%' {
-			content = true
-		}
-	}
-	return 0
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)

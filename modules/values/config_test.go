@@ -74,6 +74,15 @@ func TestParseConfig(t *testing.T) {
 			},
 		},
 		{
+			"second documents",
+			map[string]string{"global": "a: 1\n---\nb: 2", "ingressNginx": "---\na: |\n  ---\n---\n# nothing\n", "web": "\ufeffa: 1\n--- \nb: 2\n"},
+			Config{Sections: map[string]map[string]any{"ingress-nginx": {"a": "---\n"}}},
+			[]string{
+				`config global: holds a second document from line 2 on: write one, without the ---`,
+				`config web: holds a second document from line 2 on: write one, without the ---`,
+			},
+		},
+		{
 			"hostile",
 			map[string]string{"global": strings.Repeat("[", 300) + strings.Repeat("]", 300), "web": strings.Repeat(" ", 1<<20+1), "ingressNginx": "? [a]\n: b"},
 			Config{},

@@ -27,6 +27,9 @@ func parseYAML(text []byte) (map[string]any, error) {
 	if len(text) > maxYAMLBytes {
 		return nil, fmt.Errorf("is larger than %d KiB", maxYAMLBytes>>10)
 	}
+	if line := bounded.SecondDocument(text); line > 0 {
+		return nil, fmt.Errorf("holds a second document from line %d on: write one, without the ---", line)
+	}
 	if err := bounded.CheckYAML(text); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -97,6 +98,19 @@ func YAMLDocuments(text []byte) ([][]byte, error) {
 		}
 	}
 	return docs, err
+}
+
+var yamlMarker, yamlContent = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`), regexp.MustCompile(`(?m)^[ \t]*[^\s#%]`)
+
+// SecondDocument returns the line of the marker that begins a second document, which parsers of one document leave out
+// in silence; 0 without one. At the beginning of a line a marker is always one.
+func SecondDocument(text []byte) int {
+	for _, at := range yamlMarker.FindAllIndex(text, 2) {
+		if yamlContent.Match(text[:at[0]]) && yamlContent.Match(text[at[0]+3:]) {
+			return 1 + bytes.Count(text[:at[0]], []byte("\n"))
+		}
+	}
+	return 0
 }
 
 // SplitYAML splits a text at its --- lines and leaves out what is blank.
