@@ -254,24 +254,17 @@ func readConfig(name string, stdin io.Reader) (config map[string]string, text []
 	if text, err = readInput(name, stdin); err != nil {
 		return nil, nil, fmt.Errorf("--config: %w", err)
 	}
-	if config, err = configData(text); err != nil {
-		return nil, nil, fmt.Errorf("--config %s: %w", name, err)
+	if config, err = configData(name, text); err != nil {
+		return nil, nil, fmt.Errorf("--config %w", err)
 	}
 	return config, text, nil
 }
 
 // configData reads a user's config: a ConfigMap, or its data as in a values.yaml.
-func configData(text []byte) (map[string]string, error) {
-	if err := bounded.CheckYAML(text); err != nil {
-		return nil, fmt.Errorf("the file %w", err)
-	}
-	var read any
-	if err := yaml.UnmarshalStrict(text, &read); err != nil {
+func configData(name string, text []byte) (map[string]string, error) {
+	all, err := tree.ParseValues(name, text)
+	if err != nil {
 		return nil, err
-	}
-	all, ok := read.(map[string]any)
-	if !ok && read != nil {
-		return nil, errors.New("the file must hold a map, as a values.yaml or a ConfigMap does")
 	}
 	if all["kind"] == "ConfigMap" {
 		all, _ = all["data"].(map[string]any)
@@ -284,7 +277,7 @@ func configData(text []byte) (map[string]string, error) {
 		default:
 			section, err := yaml.Marshal(v)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
+				return nil, fmt.Errorf("%s: %s: %w", name, key, err)
 			}
 			out[key] = string(bytes.TrimSpace(section))
 		}
