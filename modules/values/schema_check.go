@@ -59,7 +59,7 @@ func (s *Schema) Unknown(v map[string]any) []Problem {
 		return nil
 	}
 	u := unknowns{work: maxWork}
-	u.look(v, s.known, "")
+	u.look(v, "", s.known)
 	sortProblems(u.found)
 	return capped(u.found)
 }

@@ -47,6 +47,13 @@ properties:
       "^s": {type: string}
       "^is": {maximum: 5, type: integer}
     additionalProperties: {type: boolean}
+  sites:
+    type: object
+    properties: {north: {type: object, properties: {a: {type: integer}}}}
+    patternProperties:
+      "^n": {type: object, properties: {b: {type: array, items: {type: object, properties: {x: {type: integer}}}}}}
+      "h$": {type: object, properties: {b: {type: array, items: {type: object, properties: {w: {type: integer}}}}}}
+      "r": {minProperties: 1}
   auth:
     oneOf:
     - type: string
@@ -106,6 +113,9 @@ properties:
 		{"patterns that do not match", object{"zones": object{"a": object{"node": int64(1)}, "B": object{}}, "sorted": object{"i": "x", "is": int64(9), "b": "x"}}, []string{
 			"sorted.b: must be a boolean", "sorted.i: must be an integer", "sorted.is: must be less than or equal to 5",
 			`zones.B: unknown field; the schema has fields that match "^[a-z]+$"`, `zones.a.node: unknown field, did you mean "nodes"?`}},
+		{"several patterns", object{"sites": object{"north": object{"a": int64(1), "b": []any{object{"x": int64(1), "w": int64(2)}}}}}, nil},
+		{"several patterns that are wrong", object{"sites": object{"north": object{"c": int64(1), "b": []any{object{"x": int64(1), "z": "z"}}}, "south": object{"a": int64(1)}}}, []string{
+			"sites.north.b[0].z: unknown field", "sites.north.c: unknown field", "sites.south.a: unknown field"}},
 		{"one of several", object{"auth": "none"}, nil},
 		{"another one", object{"auth": object{"token": "x"}}, nil},
 		{"two at once", object{"auth": object{"token": "x", "user": "y"}}, []string{"auth: must match exactly one of the alternatives in oneOf", `auth: must not have the field `}},

@@ -24,7 +24,7 @@ func (p keyPattern) work(key string) int { return visitWork/10 + len(key)*(1+pat
 type knownFields struct {
 	fields   map[string]*knownFields
 	names    []string       // of fields, sorted
-	patterns []knownPattern // in the order of their texts; the first one counts
+	patterns []knownPattern // in the order of their texts
 	rest     *knownFields   // additionalProperties
 	items    *knownFields
 	all      bool // all fields are allowed
@@ -85,20 +85,23 @@ func newKnownFields(m map[string]any, keys map[string]keyPattern, room *room) *k
 	return k
 }
 
-// of returns what is known of a field; nil: nothing, or the work is done.
-func (k *knownFields) of(key string, work *int) *knownFields {
+// of returns all that is known of a field; nil: nothing, or the work is done. The first one has the defaults.
+func (k *knownFields) of(key string, work *int) (out []*knownFields) {
 	if field, named := k.fields[key]; named {
-		return field
+		out = append(out, field)
 	}
 	for _, p := range k.patterns {
 		if *work -= p.work(key); *work < 0 {
 			return nil
 		}
 		if p.MatchString(key) {
-			return p.knownFields
+			out = append(out, p.knownFields)
 		}
 	}
-	return k.rest
+	if out == nil && k.rest != nil {
+		out = append(out, k.rest)
+	}
+	return out
 }
 
 const notSetYet = "is required before the chart can be rendered, and nobody has set it yet"
@@ -133,17 +136,20 @@ type unknowns struct {
 	work  int // what is left of maxWork
 }
 
-func (u *unknowns) look(v any, k *knownFields, path string) {
-	if k == nil {
-		return
-	}
+// look takes all that is known of a value: a field is known when one of them has it.
+func (u *unknowns) look(v any, path string, known ...*knownFields) {
+	known = slices.DeleteFunc(slices.Clone(known), func(k *knownFields) bool { return k == nil })
 	switch v := v.(type) {
 	case []any:
+		var items []*knownFields
+		for _, k := range known {
+			items = append(items, k.items)
+		}
 		for i, e := range v {
-			u.look(e, k.items, joinIndex(path, i))
+			u.look(e, joinIndex(path, i), items...)
 		}
 	case map[string]any:
-		if k.scalar {
+		if slices.ContainsFunc(known, func(k *knownFields) bool { return k.scalar }) {
 			return // Validate says that it is no object
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -151,27 +157,36 @@ func (u *unknowns) look(v any, k *knownFields, path string) {
 				return
 			}
 			p := joinKey(path, key)
-			switch field := k.of(key, &u.work); {
+			var fields []*knownFields
+			free := true
+			for _, k := range known {
+				fields = append(fields, k.of(key, &u.work)...)
+				free = free && (k.all || k.embedded && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key))
+			}
+			switch {
 			case u.work < 0:
 				u.found = append(u.found, Problem{Message: tooMuch})
-			case field != nil:
-				u.look(v[key], field, p)
-			case k.all, k.embedded && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key):
-			default:
-				u.found = append(u.found, Problem{Path: p, Message: unknownMessage(key, k)})
+			case fields != nil:
+				u.look(v[key], p, fields...)
+			case !free:
+				u.found = append(u.found, Problem{Path: p, Message: unknownMessage(key, known)})
 			}
 		}
 	}
 }
 
-func unknownMessage(key string, k *knownFields) string {
-	if hint := message.Nearest(key, k.names); hint != "" {
+func unknownMessage(key string, known []*knownFields) string {
+	var names, patterns []string
+	for _, k := range known {
+		names = append(names, k.names...)
+		for _, p := range k.patterns {
+			patterns = append(patterns, fmt.Sprintf("fields that match %q", p.String()))
+		}
+	}
+	if hint := message.Nearest(key, names); hint != "" {
 		return "unknown field" + didYouMean(hint)
 	}
-	names := slices.Clone(k.names)
-	for _, p := range k.patterns {
-		names = append(names, fmt.Sprintf("fields that match %q", p.String()))
-	}
+	names = append(names, patterns...)
 	const few = 8
 	switch {
 	case len(names) == 0:
