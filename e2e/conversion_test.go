@@ -21,13 +21,19 @@ import (
 // detach runs `starling detach` as the admin.
 func (f *fixture) detach(args ...string) (stdout, stderr string) {
 	f.t.Helper()
+	stdout, stderr, err := f.tryDetach(args...)
+	if err != nil {
+		f.t.Fatalf("%v: %s", err, stderr)
+	}
+	return stdout, stderr
+}
+
+func (f *fixture) tryDetach(args ...string) (stdout, stderr string, err error) {
 	cmd := exec.CommandContext(f.t.Context(), program(), append([]string{"detach", "--kubeconfig", shared.Kubeconfig, "--namespace", f.ns}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		f.t.Fatalf("%v: %s", err, errs.String())
-	}
-	return out.String(), errs.String()
+	err = cmd.Run()
+	return out.String(), errs.String(), err
 }
 
 // versionedLamps is a definition with three versions, of which one is stored. Each
@@ -208,9 +214,11 @@ func TestConversion(t *testing.T) {
 	if _, err := f.lamps("v1alpha1").Get(t.Context(), "second", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, note := f.detach(); !strings.Contains(note, "note: starling "+f.ns+"/starling runs") {
-		t.Errorf("no word about the one that runs: %q", note)
+	// One that leads would put it back.
+	if out, note, err := f.tryDetach(); err == nil || out != "" || !strings.Contains(note, "error: starling "+f.ns+"/starling runs") {
+		t.Errorf("from one that runs it takes %q: %q %v", out, note, err)
 	}
+	strategy("Webhook")
 	f.stop()
 	shared.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: CustomResourceDefinition, metadata: {name: %s, annotations: {starling.dev/conversion: %s.starling}}}", "apiextensions.k8s.io/v1", definition, f.ns))
 	out, _ := f.detach("-o", "json")

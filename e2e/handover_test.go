@@ -80,6 +80,7 @@ func TestDefinitionsGoOverWithTheirModule(t *testing.T) {
 				t.Errorf("%v %v", o, err)
 			}
 			a.waitReady()
+			a.stop()
 			if out, note := a.detach(); strings.Contains(out, definition) {
 				t.Errorf("the first one ends the conversion of the other: %s %s", out, note)
 			}

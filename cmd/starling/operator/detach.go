@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/instance"
@@ -45,7 +46,8 @@ in another version then show as they are stored), and takes the finalizers of ho
 objects: these then go without the cleanup, and without waiting for their children.
 Children, releases, and all else that runs, are left alone; those that have the object as
 their owner go with it. Run it when this starling is stopped for good, or does not answer
-any more; one that runs puts it all back. It asks nothing and may be repeated.`,
+any more; one that runs would put it all back, so it waits for the end of one, for half a
+minute. It asks nothing and may be repeated.`,
 		Example: `  starling detach
   starling detach --namespace addons --name second -o json`,
 		Args: command.NoArgs,
@@ -65,8 +67,9 @@ func (f *detachFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if holder := f.holder(cmd.Context(), client); holder != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: starling %s/%s runs (%s) and puts this back; stop it first\n", f.instance.Namespace, f.instance.Name, holder)
+	i := effect.Instance{Namespace: f.instance.Namespace, Name: f.instance.Name}
+	if err := ended(cmd, client, i); err != nil {
+		return err
 	}
 	all := []detached{}
 	done := func(ref effect.Ref, how string) {
@@ -75,36 +78,49 @@ func (f *detachFlags) run(cmd *cobra.Command) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", ref, how)
 		}
 	}
-	i := effect.Instance{Namespace: f.instance.Namespace, Name: f.instance.Name}
 	err = webhook.Detach(cmd.Context(), client, i.Label(), func(d webhook.Detached) { done(d.Ref, d.Done) })
 	err = errors.Join(err, detachFinalizers(cmd.Context(), client, i, done))
 	switch {
 	case f.output != "text":
-		if err := status.Encode(cmd.OutOrStdout(), f.output, all); err != nil {
-			return err
-		}
-	case len(all) == 0:
-		fmt.Fprintln(cmd.ErrOrStderr(), "nothing to detach")
+		err = errors.Join(err, status.Encode(cmd.OutOrStdout(), f.output, all))
+	case len(all) == 0 && err == nil:
+		command.Say(cmd, "nothing to detach")
 	}
 	return err
 }
 
-// holder is who holds the instance's Lease now, "" when nobody does or we may not
-// know.
-func (f *detachFlags) holder(ctx context.Context, client *cluster.Client) string {
-	lease, err := client.Get(ctx, effect.Ref{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: f.instance.Namespace, Name: f.instance.Name})
-	if err != nil || lease == nil {
-		return ""
+// ending is how long a process that was told to end may go on renewing its Lease.
+const ending = 30 * time.Second
+
+// ended waits until nobody holds the instance's Lease, for who leads puts back what is taken away. Clocks of two
+// machines may differ, so a Lease has run out when it stays as it is.
+func ended(cmd *cobra.Command, client *cluster.Client, i effect.Instance) error {
+	ref := effect.Ref{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: i.Namespace, Name: i.Name}
+	began, since, last := time.Now(), time.Time{}, any(nil)
+	for {
+		lease, err := client.Get(cmd.Context(), ref)
+		spec, _ := lease["spec"].(map[string]any)
+		holder, _ := spec["holderIdentity"].(string)
+		seconds, _ := spec["leaseDurationSeconds"].(int64)
+		switch renewed := spec["renewTime"]; {
+		case err != nil && !apierrors.IsForbidden(err):
+			return err
+		case holder == "" || renewed == last && time.Since(since) > time.Duration(seconds)*time.Second:
+			return nil
+		case renewed != last && time.Since(began) > ending:
+			return fmt.Errorf("starling %s/%s runs (%s) and puts back what is taken away; stop it first", i.Namespace, i.Name, holder)
+		case last == nil:
+			command.Say(cmd, "waits until starling %s/%s (%s) has ended", i.Namespace, i.Name, holder)
+			fallthrough
+		case renewed != last:
+			last, since = renewed, time.Now()
+		}
+		select {
+		case <-cmd.Context().Done():
+			return cmd.Context().Err()
+		case <-time.After(time.Second):
+		}
 	}
-	spec, _ := lease["spec"].(map[string]any)
-	holder, _ := spec["holderIdentity"].(string)
-	renewed, _ := spec["renewTime"].(string)
-	seconds, _ := spec["leaseDurationSeconds"].(int64)
-	at, err := time.Parse(time.RFC3339, renewed)
-	if err != nil || time.Since(at) > time.Duration(seconds)*time.Second {
-		return ""
-	}
-	return holder
 }
 
 // detachFinalizers frees the objects that wait for a cleanup, or for their children.
