@@ -152,7 +152,7 @@ func TestDeployChartValues(t *testing.T) {
 		"two replicas":          {holds: []string{"replicas: 2\n", "type: RollingUpdate\n", "maxUnavailable: 0\n", "kind: PodDisruptionBudget\n", "name: infra.addons\n", "priorityClassName: infra.addons\n"}},
 		"one replica":           {values: `{replicas: 1}`, holds: []string{"replicas: 1\n", "type: RollingUpdate\n", "maxUnavailable: 1\n"}},
 		"one after the other":   {values: `{replicas: 1, strategy: Recreate}`, holds: []string{"type: Recreate\n"}, lacks: []string{"maxSurge"}},
-		"a folder that stays":   {values: `{replicas: 1, state: {claim: kept}}`, holds: []string{"type: Recreate\n", "claimName: kept\n"}},
+		"a folder that stays":   {values: `{replicas: 1, state: {claim: kept}}`, holds: []string{"type: Recreate\n", "claimName: kept\n", "fsGroup: 65532\n", "fsGroupChangePolicy: OnRootMismatch\n"}},
 		"no class of priority":  {values: `{priorityClass: {create: false}}`, lacks: []string{"kind: PriorityClass\n", "priorityClassName"}},
 		"a class of yours":      {values: `{priorityClassName: system-cluster-critical}`, holds: []string{"priorityClassName: system-cluster-critical\n"}, lacks: []string{"kind: PriorityClass\n"}},
 		"the rest": {values: `{replicas: 1, args: ["--log-level=debug"], env: [{name: REGION, value: eu}], state: {claim: kept}, podAnnotations: {a: b}, imagePullSecrets: [{name: pull}], priorityClassName: system-cluster-critical,

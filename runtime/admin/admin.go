@@ -256,9 +256,9 @@ func cause(err error) error {
 	}
 }
 
-// MakeFolder makes a folder, with its parents, that only this user can open. A
-// folder that exists must be so already: another user's folder, or one open to
-// others, is an error.
+// MakeFolder makes a folder, with its parents, that only this user can open. A folder that
+// exists is closed to its group, to which a kubelet opens all of a volume (fsGroup); another
+// user's folder, or one open to others, is an error.
 func MakeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("cannot make folder %s: %w; choose another with --state-dir", path, cause(err))
@@ -273,10 +273,11 @@ func MakeFolder(path string) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Getuid() {
 		return fmt.Errorf("folder %s belongs to another user (uid %d); choose another with --state-dir", path, st.Uid)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("folder %s is open to others (mode %04o); run: chmod 700 %s", path, mode, path)
+	mode := info.Mode().Perm()
+	if mode&0o077 == 0 || mode&0o007 == 0 && os.Chmod(path, 0o700) == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("folder %s is open to others (mode %04o); run: chmod 700 %s", path, mode, path)
 }
 
 // folderOf returns the folder of a file, as a clean path.
