@@ -62,13 +62,15 @@ func (c *devCluster) read() (*devInput, error) {
 // prepare fills a new cluster with what was shown last: what was saved since is news.
 func (c *devCluster) prepare(w *sim.World) (err error) {
 	in := c.next
-	if in == nil {
+	if c.next = nil; in == nil { // what a cluster refuses is read again the next time
 		if in, err = c.read(); err != nil {
 			return err
 		}
 	}
-	c.last, c.next = *in, in
-	return in.put(w, nil)
+	if err = in.put(w, nil); err == nil {
+		c.last, c.next = *in, in
+	}
+	return err
 }
 
 // update brings a cluster that lies over the last one to what the files say now.
