@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,7 @@ func TestReplAtATerminal(t *testing.T) {
 			term.send("print(\"be\" + \"gins\"); loop()\r")
 			term.wait("begins\r\n")
 			term.send("\x03")
-			term.wait("stopped: interrupted")
+			term.wait("stopped: interrupt")
 			term.wait("starling> ")
 			if kind == "xterm" {
 				term.send("semv\t.comp\t(\"1.0.0\", \"2.0.0\")\r")
@@ -115,5 +116,24 @@ func TestReplAtATerminal(t *testing.T) {
 	info, err := os.Stat(filepath.Join(state, "starling", "repl_history"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the history: %v, %v", info, err)
+	}
+}
+
+// Ctrl-C ends a session that has not begun, for a hook of its tree, or an API server, takes long.
+func TestReplIsEndedAsItBegins(t *testing.T) {
+	tree := t.TempDir()
+	hook := "def slow(ctx):\n    for i in range(1000000): sorted(range(10000))\n\nhook(slow, on = [startup()])\n"
+	for file, text := range map[string]string{"module.star": "module(enabled = True)\n", "hooks/slow.star": hook} {
+		file = filepath.Join(tree, "web", file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	term, cmd := atTerminal(t, []string{"repl", tree}, &pty.Winsize{Rows: 40, Cols: 120}, "TERM=dumb")
+	term.wait("Ctrl-D ends.")
+	term.send("\x03")
+	term.wait("error: interrupted")
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("the end: %v", err)
 	}
 }

@@ -74,9 +74,11 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
 	talks := process.IsTerminal(in) && process.IsTerminal(out)
-	ctx := cmd.Context()
-	if talks {
-		ctx = context.WithoutCancel(ctx) // Ctrl-C ends a line, not the session
+	ctx, begins := cmd.Context(), func() bool { return true }
+	if talks { // once it has begun Ctrl-C ends a line, not the session
+		session, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		ctx, begins = session, context.AfterFunc(ctx, stop)
 	}
 	w, gen, err := f.world.Open(ctx, nil, nil)
 	if err != nil {
@@ -98,6 +100,9 @@ func (f *replFlags) run(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(out, "A simulated cluster; :help tells what there is, Ctrl-D ends.")
 	}
 	s, begun, err := repl.New(ctx, o)
+	if !begins() {
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}
@@ -146,7 +151,8 @@ func (f *replFlags) script(ctx context.Context, s *repl.Session, begun repl.Outp
 	if err := show(begun); err != nil {
 		return err
 	}
-	lines, failed := make(chan string), make(chan error, 1)
+	lines := make(chan string)
+	var failed error // once lines is closed
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
@@ -161,7 +167,7 @@ func (f *replFlags) script(ctx context.Context, s *repl.Session, begun repl.Outp
 			}
 		}
 		if err := read.Err(); err != nil {
-			failed <- fmt.Errorf("stdin: %w", err)
+			failed = fmt.Errorf("stdin: %w", err)
 		}
 	}()
 	for {
@@ -185,12 +191,7 @@ func (f *replFlags) script(ctx context.Context, s *repl.Session, begun repl.Outp
 			case err != nil:
 				return err
 			case !more:
-				select {
-				case err := <-failed:
-					return err
-				default:
-					return nil
-				}
+				return failed
 			}
 		}
 	}
@@ -246,21 +247,8 @@ func paint(color bool, code, text string) string {
 
 // evalInterruptibly has Ctrl-C end a line.
 func evalInterruptibly(ctx context.Context, s *repl.Session, text string) (more bool, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	typed := make(chan os.Signal, 1)
-	signal.Notify(typed, os.Interrupt)
-	done := make(chan struct{})
-	defer func() {
-		signal.Stop(typed)
-		close(done)
-	}()
-	go func() {
-		select {
-		case <-typed:
-			stop(errInterrupted)
-		case <-done:
-		}
-	}()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	_, more, err = s.Eval(ctx, text)
 	return more, err
 }
@@ -276,19 +264,10 @@ func (f *replFlags) restoreTerminal(in io.Reader) (stop func()) {
 	if err != nil {
 		return func() {}
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			_ = term.Restore(int(file.Fd()), state)
-			os.Exit(1)
-		case <-done:
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-	}
+	told, end := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
+	forget := context.AfterFunc(told, func() {
+		_ = term.Restore(int(file.Fd()), state)
+		os.Exit(1)
+	})
+	return func() { forget(); end() }
 }
