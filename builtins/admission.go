@@ -3,6 +3,7 @@ package builtins
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -138,11 +140,7 @@ func oneOf(text string, words []string) (string, error) {
 			return w, nil
 		}
 	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = fmt.Sprintf("%q", w)
-	}
-	return "", fmt.Errorf("got %q, want %s", spec.Clip(text), strings.Join(quoted, " or "))
+	return "", fmt.Errorf("got %q, want \"%s\"", spec.Clip(text), strings.Join(words, `" or "`))
 }
 
 // admissionSelectors reads labels=, namespace_labels=, namespaces= and
@@ -232,14 +230,8 @@ func checkAsked(asked []string) error {
 		if contains(operations[:], op) {
 			continue
 		}
-		near := strings.ToUpper(op)
-		if !contains(operations[:], near) {
-			near = message.Nearest(near, operations[:])
-		}
-		if near != "" {
-			return fmt.Errorf("%q is none (did you mean %q?)", spec.Clip(op), near)
-		}
-		return fmt.Errorf("%q is none, want CREATE, UPDATE, DELETE, CONNECT or \"*\"", spec.Clip(op))
+		hint := message.DidYouMean(op, operations[:], "it takes "+strings.Join(operations[:], ", "))
+		return fmt.Errorf("%q is none (%s)", spec.Clip(op), hint)
 	}
 	return nil
 }
@@ -273,7 +265,7 @@ func (c *call) admissionRules(b *AdmissionBinding) error {
 	case c.Arg("kind") != nil && resources != nil:
 		return errors.New("kind and resources exclude each other")
 	case c.Arg("kind") != nil:
-		return checkKind(b.APIVersion, b.Kind)
+		return checkSeen(b.APIVersion, b.Kind)
 	case resources == nil:
 		return errors.New("kind is missing: say what is reviewed by api_version and kind, api_version and resources, or rules")
 	}
@@ -284,9 +276,15 @@ func (c *call) admissionRules(b *AdmissionBinding) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("resources: %w", err)
 	}
-	b.Rules = []AdmissionRule{{
-		Groups: []string{gv.Group}, Versions: []string{gv.Version}, Resources: resources, Operations: b.Operations, Scope: b.Scope,
-	}}
+	b.Rules = []AdmissionRule{{[]string{gv.Group}, []string{gv.Version}, resources, b.Operations, b.Scope}}
+	return b.Rules[0].seen()
+}
+
+// seen says why nobody is asked by the rule.
+func (r AdmissionRule) seen() error {
+	if slices.Equal(r.Groups, []string{groupOf(effect.ModuleAPIVersion)}) && slices.Equal(r.Resources, []string{"modules"}) {
+		return errUnseen
+	}
 	return nil
 }
 
@@ -360,5 +358,5 @@ func ruleOf(v starlark.Value) (AdmissionRule, error) {
 	if err := checkResources(r.Resources); err != nil {
 		return r, fmt.Errorf("resources: %w", err)
 	}
-	return r, nil
+	return r, r.seen()
 }

@@ -205,11 +205,9 @@ func (w *watches) Get(k starlark.Value) (starlark.Value, bool, error) {
 		return w.value(name), true, nil
 	}
 	names := slices.Sorted(maps.Keys(w.values))
-	hint := "the hook has no watch"
-	if near := message.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	} else if len(names) > 0 {
-		hint = "the hook watches " + strings.Join(names, ", ")
+	hint := message.DidYouMean(name, names, "the hook watches "+strings.Join(names, ", "))
+	if len(names) == 0 {
+		hint = "the hook has no watch"
 	}
 	return nil, false, fmt.Errorf("ctx.%s has no %q (%s)", w.name, spec.Clip(name), hint)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/release/owned"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -204,11 +205,8 @@ func callGrant(c *call) (starlark.Value, error) {
 	}
 	for _, v := range g.Verbs {
 		if !slices.Contains(grantVerbs[:], v) {
-			hint := ""
-			if near := message.Nearest(v, grantVerbs[:]); near != "" {
-				hint = " (did you mean " + near + "?)"
-			}
-			return nil, fmt.Errorf("verbs: %q is no verb%s", spec.Clip(v), hint)
+			hint := message.DidYouMean(v, grantVerbs[:], "it takes "+strings.Join(grantVerbs[:], ", "))
+			return nil, fmt.Errorf("verbs: %q is no verb (%s)", spec.Clip(v), hint)
 		}
 		if roles := g.Kind == "Role" || g.Kind == "ClusterRole"; (v == "bind" || v == "escalate") && (groupOf(g.APIVersion) != "rbac.authorization.k8s.io" || !roles) {
 			return nil, fmt.Errorf(`verbs: %q is for roles alone: grant("rbac.authorization.k8s.io/v1", "ClusterRole", verbs = [%q])`, v, v)
@@ -297,6 +295,16 @@ func checkKind(apiVersion, kind string) error {
 		return fmt.Errorf(`kind: %q begins with a small letter; write it as in manifests, %q`, spec.Clip(kind), spec.KindExample(kind))
 	}
 	return nil
+}
+
+var errUnseen = errors.New("no hook is told of Module objects; settings_check(old, new) of module.star judges them")
+
+// checkSeen is checkKind for a kind of which hooks are told.
+func checkSeen(apiVersion, kind string) error {
+	if groupOf(apiVersion) == groupOf(effect.ModuleAPIVersion) && kind == effect.ModuleKind {
+		return errUnseen
+	}
+	return checkKind(apiVersion, kind)
 }
 
 func callRetry(c *call) (starlark.Value, error) {

@@ -71,10 +71,8 @@ func checkEach(h *HookDecl) error {
 		}
 		return nil
 	}
-	hint := "its watches are " + strings.Join(watches, ", ")
-	if near := message.Nearest(h.ForEach, watches); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	} else if len(watches) == 0 {
+	hint := message.DidYouMean(h.ForEach, watches, "its watches are "+strings.Join(watches, ", "))
+	if len(watches) == 0 {
 		hint = "it has none"
 	}
 	return fmt.Errorf("the hook has no watch %q (%s)", spec.Clip(h.ForEach), hint)

@@ -231,11 +231,9 @@ func (r readValue) by(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 		names = append(names, x.Name)
 	}
 	if !slices.Contains(names, index) {
-		hint := "its watch has none: k8s.watch(…, index = {…})"
-		if near := message.Nearest(index, names); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		} else if len(names) > 0 {
-			hint = "it has " + strings.Join(names, ", ")
+		hint := message.DidYouMean(index, names, "it has "+strings.Join(names, ", "))
+		if len(names) == 0 {
+			hint = "its watch has none: k8s.watch(…, index = {…})"
 		}
 		return nil, fmt.Errorf("there is no index %q (%s)", spec.Clip(index), hint)
 	}

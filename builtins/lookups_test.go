@@ -52,7 +52,7 @@ func TestLookups(t *testing.T) {
 		`ctx.reads.nodes.by("label", "app=web")`:                        `[] at label=app=web`,
 		`ctx.reads.nodes.all()`:                                         `["one", "two"] at *`,
 		`dir(ctx.reads) + dir(ctx.reads.nodes)`:                         `["nodes", "pods", "all", "by", "get"] at `,
-		`ctx.reads.nodes.by("zon", "x")`:                                `ctx.reads.nodes.by: there is no index "zon" (did you mean "zone"?)`,
+		`ctx.reads.nodes.by("zon", "x")`:                                `ctx.reads.nodes.by: there is no index "zon" (did you mean zone?)`,
 		`ctx.reads.nodes.by("color", "x")`:                              `ctx.reads.nodes.by: there is no index "color" (it has zone, label)`,
 		`ctx.reads.pods.by("color", "x")`:                               `ctx.reads.pods.by: there is no index "color" (its watch has none: k8s.watch(…, index = {…}))`,
 		`ctx.reads.pods.all()`:                                          `ctx.reads.pods.all: boom`,

@@ -44,7 +44,7 @@ func callWatch(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKind(w.APIVersion, w.Kind); err != nil {
+	if err := checkSeen(w.APIVersion, w.Kind); err != nil {
 		return nil, err
 	}
 	if w.Namespaces, w.ExcludeNamespaces, err = c.selectedNamespaces(); err != nil {
