@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
 var (
-	alert  = regexp.MustCompile(`(?m)^ +- alert: (\w+)\n +expr: (.+)\n`)
+	alert  = regexp.MustCompile(`(?m)^ +- alert: (\w+)\n +expr: (.+)\n(?: +for: (\w+)\n)?`)
 	family = regexp.MustCompile("(?m)^\\| `(starling_[a-z_]+)` \\| (\\w+) \\| ([^|]*)\\|")
 	used   = regexp.MustCompile(`\$labels\.(\w+)`)
 )
@@ -23,6 +24,8 @@ type query struct {
 	name, expr string
 	// names are the labels that texts about its series use.
 	names []string
+	// lasts is for how long it must hold until its alert fires.
+	lasts time.Duration
 }
 
 // rules returns those of alerts.yaml.
@@ -38,7 +41,14 @@ func rules(t *testing.T) (out []query) {
 		if i+1 < len(found) {
 			end = found[i+1][0]
 		}
-		out = append(out, query{text[at[2]:at[3]], text[at[4]:at[5]], namesIn(used, text[at[0]:end])})
+		q := query{name: text[at[2]:at[3]], expr: text[at[4]:at[5]], names: namesIn(used, text[at[0]:end])}
+		if at[6] >= 0 {
+			var err error
+			if q.lasts, err = time.ParseDuration(text[at[6]:at[7]]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out = append(out, q)
 	}
 	return out
 }

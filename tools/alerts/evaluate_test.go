@@ -1,8 +1,11 @@
 package alerts
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -93,5 +96,88 @@ func TestPanelsShow(t *testing.T) {
 			}
 		}
 		rest.ask(t, q)
+	}
+}
+
+// fires says of which series an alert fires now: what it asks has been so at each minute of its time.
+func (m memory) fires(t *testing.T, name string) (of []labels.Labels) {
+	t.Helper()
+	all := rules(t)
+	q := all[slices.IndexFunc(all, func(q query) bool { return q.name == name })]
+	for _, s := range m.ask(t, q) {
+		of = append(of, s.Metric)
+	}
+	for ago := time.Minute; ago <= q.lasts; ago += time.Minute {
+		was := m.askAt(t, q, now.Add(-ago))
+		of = slices.DeleteFunc(of, func(s labels.Labels) bool {
+			for _, then := range was {
+				if labels.Equal(s, then.Metric) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	return of
+}
+
+// One Prometheus may look at several instances: the trouble of one is not hidden by another one that is well.
+func TestAlertsOfSeveralInstances(t *testing.T) {
+	var all []series
+	for _, namespace := range []string{"busy", "in-trouble"} {
+		for _, s := range scraped(t) {
+			s.labels = labels.NewBuilder(s.labels).Set("namespace", namespace).Set("job", "starling").Labels()
+			all = append(all, s)
+		}
+	}
+	m := over(all, func(s series, scrape int) float64 {
+		well, n, name := s.labels.Get("namespace") == "busy", float64(scrape), s.labels.Get("__name__")
+		switch {
+		case name == "starling_leader" && well:
+			return 1
+		case name == "starling_api_requests_total" && s.labels.Get("code") != "200" && well:
+			return 0
+		case name == "starling_api_request_seconds_sum" && well:
+			return n
+		case strings.HasPrefix(name, "starling_api_") && well:
+			return 10000 * n
+		case s.kind == "gauge":
+			return 0
+		}
+		return s.value * n
+	})
+	for _, name := range []string{"StarlingWithoutLeader", "StarlingMeetsErrorsOfTheAPIServer", "StarlingWaitsForTheAPIServer"} {
+		of := m.fires(t, name)
+		if len(of) != 1 || of[0].Get("namespace") != "in-trouble" {
+			t.Errorf("%s fires for %v", name, of)
+		}
+	}
+}
+
+// Work without an end is told of after half an hour, neither sooner nor later.
+func TestAlertOfWorkWithoutAnEnd(t *testing.T) {
+	for minutes, fires := range map[int]bool{20: false, 29: false, 32: true, 50: true} {
+		m := over(scraped(t), func(s series, scrape int) float64 {
+			if s.labels.Get("__name__") == "starling_converging" && (scrapes-scrape)*int(every) <= minutes*int(time.Minute) {
+				return 1
+			}
+			return 0
+		})
+		if of := m.fires(t, "StarlingDoesNotConverge"); len(of) > 0 != fires {
+			t.Errorf("after %d minutes it fires for %v", minutes, of)
+		}
+	}
+}
+
+// The first run that a limit ends begins its series.
+func TestAlertOfTheFirstLimit(t *testing.T) {
+	m := over(scraped(t), func(s series, scrape int) float64 {
+		if s.labels.Get("limit") == "steps" && scrape >= scrapes-20 {
+			return 1
+		}
+		return math.NaN()
+	})
+	if of := m.fires(t, "StarlingHookMeetsLimit"); len(of) != 1 || of[0].Get("limit") != "steps" {
+		t.Errorf("it fires for %v", of)
 	}
 }

@@ -40,7 +40,7 @@ func panels(t *testing.T) (out []query) {
 	t.Helper()
 	for _, p := range readDashboard(t).Panels {
 		for _, target := range p.Targets {
-			out = append(out, query{p.Title + " " + target.RefID, variables.Replace(target.Expr), namesIn(legend, target.LegendFormat)})
+			out = append(out, query{name: p.Title + " " + target.RefID, expr: variables.Replace(target.Expr), names: namesIn(legend, target.LegendFormat)})
 		}
 	}
 	if len(out) < 30 {

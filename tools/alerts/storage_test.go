@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,13 +73,15 @@ func scraped(t *testing.T) (out []series) {
 type memory struct{ all []storage.Series }
 
 // over returns the series as value makes them: it is given each one, and how many scrapes were
-// before.
+// before; NaN: the scrape does not have it.
 func over(all []series, value func(s series, scrape int) float64) memory {
 	var m memory
 	for _, s := range all {
 		var points []chunks.Sample
 		for i := range scrapes {
-			points = append(points, point{now.Add(-every * time.Duration(scrapes-1-i)).UnixMilli(), value(s, i)})
+			if v := value(s, i); !math.IsNaN(v) {
+				points = append(points, point{now.Add(-every * time.Duration(scrapes-1-i)).UnixMilli(), v})
+			}
 		}
 		m.all = append(m.all, storage.NewListSeries(s.labels, points))
 	}
@@ -127,9 +130,14 @@ func (s *set) Warnings() annotations.Annotations { return nil }
 // ask has Prometheus' own engine answer a query.
 func (m memory) ask(t *testing.T, q query) promql.Vector {
 	t.Helper()
+	return m.askAt(t, q, now)
+}
+
+func (m memory) askAt(t *testing.T, q query, at time.Time) promql.Vector {
+	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{})})
 	defer engine.Close()
-	asked, err := engine.NewInstantQuery(context.Background(), m, nil, q.expr, now)
+	asked, err := engine.NewInstantQuery(context.Background(), m, nil, q.expr, at)
 	if err != nil {
 		t.Errorf("%s: %v", q.name, err)
 		return nil
