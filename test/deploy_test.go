@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/starling-operator/starling/modules/rbac"
@@ -224,6 +226,34 @@ func TestDockerfile(t *testing.T) {
 	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "FROM gcr.io/distroless/static-debian12:nonroot\n", "USER 65532:65532\n", `ENTRYPOINT ["/usr/local/bin/starling"]`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("it has no %q", want)
+		}
+	}
+}
+
+// The PodMonitor of deploy/prometheus selects the pods of both installations, by the port that they have.
+func TestDeployPodMonitor(t *testing.T) {
+	var monitor struct {
+		Selector struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		PodMetricsEndpoints []struct {
+			Port string `json:"port"`
+		} `json:"podMetricsEndpoints"`
+	}
+	convert(t, named(t, objectsOf(t, "deploy/prometheus/podmonitor.yaml"), "PodMonitor", "starling"), &monitor, "spec")
+	for where, objects := range map[string][]unstructured.Unstructured{
+		"the file": objectsOf(t, deployFile), "the chart": renderChart(t, "second", nil),
+	} {
+		for _, o := range objects {
+			if o.GetKind() != "Deployment" {
+				continue
+			}
+			var pod corev1.PodTemplateSpec
+			convert(t, o, &pod, "spec", "template")
+			selects := labels.SelectorFromSet(monitor.Selector.MatchLabels).Matches(labels.Set(pod.Labels))
+			if port := pod.Spec.Containers[0].Ports[0].Name; !selects || len(monitor.PodMetricsEndpoints) != 1 || port != monitor.PodMetricsEndpoints[0].Port {
+				t.Errorf("%s: selected %v, with port %q of %v", where, selects, port, monitor.PodMetricsEndpoints)
+			}
 		}
 	}
 }

@@ -58,9 +58,10 @@ func TestPageOnACluster(t *testing.T) {
 			w.also("kubectl -n starling-system patch deployment starling --patch-file volume.yaml", "patched")
 		}},
 		"kubectl create deployment web --image=nginx": {refused: true, says: "denied the request"},
-		"kubectl apply -f deploy/prometheus/alerts.yaml": {before: func() {
-			w.write(map[string]string{"rules.yaml": prometheusRules})
-			w.also("kubectl apply -f rules.yaml && kubectl wait --for=condition=Established crd/prometheusrules.monitoring.coreos.com", "")
+		"kubectl apply -f deploy/prometheus/podmonitor.yaml": {before: func() {
+			monitors := strings.NewReplacer("PrometheusRule", "PodMonitor", "prometheusrules", "podmonitors").Replace(prometheusRules)
+			w.write(map[string]string{"rules.yaml": prometheusRules + "---\n" + monitors})
+			w.also("kubectl apply -f rules.yaml && kubectl wait --for=condition=Established -f rules.yaml", "")
 		}},
 	})
 }
