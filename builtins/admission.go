@@ -85,7 +85,7 @@ func admissionSpec(name string, more ...spec.Param) spec.Spec {
 func callAdmission(c *call) (starlark.Value, error) {
 	timeout := c.DurationOr("timeout", 10*time.Second)
 	b := &AdmissionBinding{Mutate: c.Spec.Name == "k8s.mutate", Pos: c.Pos(), Timeout: timeout}
-	name, err := c.bindingName()
+	name, err := c.shortName("name")
 	if err != nil {
 		return nil, err
 	}

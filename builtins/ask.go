@@ -52,7 +52,7 @@ func callAsk(c *call) (starlark.Value, error) {
 	q := effect.Ask{Object: plain.(map[string]any)} // as its type was checked
 	q.Ref.APIVersion, _ = q.Object["apiVersion"].(string)
 	q.Ref.Kind, _ = q.Object["kind"].(string)
-	namespaced, known := questions[groupOf(q.Ref.APIVersion)][q.Ref.Kind]
+	namespaced, known := questions[effect.GroupOf(q.Ref.APIVersion)][q.Ref.Kind]
 	if !known {
 		return nil, fmt.Errorf("obj: %s is no question that the API server answers and does not keep; it takes %s", spec.Clip(q.Ref.APIVersion+" "+q.Ref.Kind), kindsOfQuestions())
 	}

@@ -63,7 +63,7 @@ func callSchedule(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := c.bindingName()
+	name, err := c.shortName("name")
 	if err != nil {
 		return nil, err
 	}
@@ -81,40 +81,38 @@ func callSchedule(c *call) (starlark.Value, error) {
 	return binding(Binding{Name: name, Schedule: b})
 }
 
-// bindingName returns name=, or "".
-func (c *call) bindingName() (string, error) {
-	if c.Arg("name") == nil {
-		return "", nil
-	}
-	name := c.Str("name")
-	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		return "", fmt.Errorf("name: %q is no name: 1 to 100 characters", spec.Clip(name))
+// shortName reads an argument that is a name on one line; "" when it was not given.
+func (c *call) shortName(param string) (string, error) {
+	name := c.Str(param)
+	control := func(r rune) bool { return r < ' ' }
+	if c.Arg(param) != nil && (name == "" || len(name) > 100 || strings.ContainsFunc(name, control)) {
+		return "", fmt.Errorf("%s: %q is no name: 1 to 100 characters", param, spec.Clip(name))
 	}
 	return name, nil
 }
 
 // labelSelector reads a selector argument as kubectl's text; empty means all.
 func (c *call) labelSelector(param string) (string, error) {
-	text, err := selectorText(c.Arg(param))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", param, err)
-	}
-	sel, err := labels.Parse(text)
-	if err != nil {
-		return "", fmt.Errorf("%s: %q is no label selector: write \"key\", \"key=value\", \"key!=value\" or \"key in (a, b)\", with commas between; keys and values are those of labels", param, spec.Clip(text))
-	}
-	return sel.String(), nil
+	parse := func(text string) (labels.Selector, error) { return labels.Parse(text) }
+	return selector(c, param, parse, "label", `write "key", "key=value", "key!=value" or "key in (a, b)", `+
+		"with commas between; keys and values are those of labels")
 }
 
 // fieldSelector is labelSelector for fields, which know = and != only.
 func (c *call) fieldSelector(param string) (string, error) {
+	return selector(c, param, fields.ParseSelector, "field", `write "field=value" or "field!=value", `+
+		"with commas between; sets (in, notin) are for labels only")
+}
+
+// selector reads a selector argument; of and form say in errors what it is, and how it is written.
+func selector[S fmt.Stringer](c *call, param string, parse func(string) (S, error), of, form string) (string, error) {
 	text, err := selectorText(c.Arg(param))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", param, err)
 	}
-	sel, err := fields.ParseSelector(text)
+	sel, err := parse(text)
 	if err != nil {
-		return "", fmt.Errorf("%s: %q is no field selector: write \"field=value\" or \"field!=value\", with commas between; sets (in, notin) are for labels only", param, spec.Clip(text))
+		return "", fmt.Errorf("%s: %q is no %s selector: %s", param, spec.Clip(text), of, form)
 	}
 	return sel.String(), nil
 }

@@ -24,7 +24,7 @@ var everyday = map[string]string{
 
 // Everyday reports whether a kind needs no entry in module(installs = […]).
 func Everyday(apiVersion, kind string) bool {
-	return strings.Contains(everyday[groupOf(apiVersion)], " "+kind+" ")
+	return strings.Contains(everyday[effect.GroupOf(apiVersion)], " "+kind+" ")
 }
 
 // MayInstall reports whether a release in namespace may hold the object, by

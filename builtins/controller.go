@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -140,10 +141,11 @@ func (c *call) owns(h *HookDecl) error {
 		if o.val.Fields {
 			binding, to = FieldsOf(kind, o.val.Pos), &h.Controller.Fields
 		}
+		sameGroup := effect.GroupOf(kind.APIVersion) == effect.GroupOf(parent.APIVersion)
 		switch {
 		case seen[binding.Name]:
 			return fmt.Errorf("element %d: %s %s is there twice", i, kind.APIVersion, kind.Kind)
-		case !o.val.Fields && kind.Kind == parent.Kind && groupOf(kind.APIVersion) == groupOf(parent.APIVersion):
+		case !o.val.Fields && kind.Kind == parent.Kind && sameGroup:
 			return fmt.Errorf("element %d: the parents are of that kind", i)
 		}
 		seen[binding.Name] = true
@@ -163,7 +165,7 @@ func FieldsOf(kind reconcile.Kind, pos string) Binding {
 
 // ChildrenOf is the watch of the children of a kind; pos is where that stands.
 func ChildrenOf(kind reconcile.Kind, pos string) Binding {
-	id := strings.ToLower(kind.Kind + "." + groupOf(kind.APIVersion))
+	id := strings.ToLower(kind.Kind + "." + effect.GroupOf(kind.APIVersion))
 	return Binding{
 		Name:  "children-" + strings.TrimSuffix(id, "."),
 		Watch: &WatchBinding{APIVersion: kind.APIVersion, Kind: kind.Kind, FilterID: "object", Pos: pos},

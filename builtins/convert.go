@@ -14,6 +14,7 @@ import (
 	kubeversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -70,7 +71,7 @@ const maxSteps = 100
 
 func callConvert(c *call) (starlark.Value, error) {
 	b := &ConvertBinding{CRD: c.Str("crd"), Steps: map[[2]string]starlark.Callable{}, Snapshots: c.Strings("snapshots"), Pos: c.Pos()}
-	name, err := c.bindingName()
+	name, err := c.shortName("name")
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +264,7 @@ func (c *conversion) step(t *starlark.Thread, obj map[string]any, from, to strin
 	}
 	out, err := c.check(obj, given, v, to)
 	if err != nil {
-		return nil, spec.Finalf("%s to %s of %s: %w", from, to, nameOf(obj), err)
+		return nil, spec.Finalf("%s to %s of %s: %w", from, to, spec.Clip(effect.RefOf(obj).String()), err)
 	}
 	return out, nil
 }
@@ -331,15 +332,4 @@ func keepMetadata(was, is map[string]any) error {
 	}
 	is["metadata"] = kept
 	return nil
-}
-
-// nameOf names an object in errors.
-func nameOf(obj map[string]any) string {
-	meta, _ := obj["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	if ns, _ := meta["namespace"].(string); ns != "" {
-		name = ns + "/" + name
-	}
-	kind, _ := obj["kind"].(string)
-	return spec.Clip(kind + " " + name)
 }

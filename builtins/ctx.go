@@ -143,15 +143,34 @@ type withFields struct {
 	fields starlark.StringDict
 	// shown is its text; "": its type.
 	shown string
+	// late are further fields, made when they are looked at: most are not. Made ones are in known.
+	late  []string
+	make  func(name string) (starlark.Value, error)
+	known map[string]starlark.Value
 }
 
 var _ starlark.HasAttrs = (*withFields)(nil)
 
 func (v *withFields) String() string      { return cmp.Or(v.shown, v.Opaque.String()) }
-func (v *withFields) AttrNames() []string { return v.fields.Keys() }
+func (v *withFields) AttrNames() []string { return append(v.fields.Keys(), v.late...) }
 
 // Attr leaves the error about an absent field to go.starlark.net, which suggests.
-func (v *withFields) Attr(name string) (starlark.Value, error) { return v.fields[name], nil }
+func (v *withFields) Attr(name string) (starlark.Value, error) {
+	if !slices.Contains(v.late, name) {
+		return v.fields[name], nil
+	}
+	if v.known[name] == nil {
+		made, err := v.make(name)
+		if err != nil {
+			return nil, err
+		}
+		if v.known == nil {
+			v.known = map[string]starlark.Value{}
+		}
+		v.known[name] = made
+	}
+	return v.known[name], nil
+}
 
 // watches is ctx.snapshots or ctx.synced: one value for each watch of the hook.
 type watches struct {

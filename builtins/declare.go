@@ -208,7 +208,8 @@ func callGrant(c *call) (starlark.Value, error) {
 			hint := message.DidYouMean(v, grantVerbs[:], "it takes "+strings.Join(grantVerbs[:], ", "))
 			return nil, fmt.Errorf("verbs: %q is no verb (%s)", spec.Clip(v), hint)
 		}
-		if roles := g.Kind == "Role" || g.Kind == "ClusterRole"; (v == "bind" || v == "escalate") && (groupOf(g.APIVersion) != "rbac.authorization.k8s.io" || !roles) {
+		roles := effect.GroupOf(g.APIVersion) == "rbac.authorization.k8s.io" && (g.Kind == "Role" || g.Kind == "ClusterRole")
+		if (v == "bind" || v == "escalate") && !roles {
 			return nil, fmt.Errorf(`verbs: %q is for roles alone: grant("rbac.authorization.k8s.io/v1", "ClusterRole", verbs = [%q])`, v, v)
 		}
 		if kind := verbsOfKinds[v]; kind != "" && (g.APIVersion != "v1" || g.Kind != kind) {

@@ -88,12 +88,9 @@ func (c *call) register(h *HookDecl) (err error) {
 }
 
 // hookOptions reads the options that need no check against others.
-func (c *call) hookOptions(h *HookDecl) error {
-	if c.Arg("queue") != nil {
-		h.Queue = c.Str("queue")
-		if h.Queue == "" || len(h.Queue) > 100 || strings.ContainsFunc(h.Queue, func(r rune) bool { return r < ' ' }) {
-			return fmt.Errorf("queue: %q is no name: 1 to 100 characters", spec.Clip(h.Queue))
-		}
+func (c *call) hookOptions(h *HookDecl) (err error) {
+	if h.Queue, err = c.shortName("queue"); err != nil {
+		return err
 	}
 	h.AllowFailure = c.BoolOr("allow_failure", false)
 	h.MinInterval = c.DurationOr("min_interval", 0)

@@ -18,11 +18,11 @@ func responseOf(g Gathered) starlark.Value {
 		lacks = "response.json: there is no answer: " + why
 	}
 	body := validText(string(g.Body))
-	return &withFields{"response", starlark.StringDict{
+	return &withFields{Opaque: "response", shown: shown, fields: starlark.StringDict{
 		"ok": starlark.Bool(g.Status/100 == 2), "error": textOrNone(why), "status": starlark.MakeInt(g.Status),
 		"headers": object.FromPlain(plainTexts(g.Headers)), "body": starlark.String(body), "bytes": starlark.Bytes(g.Body),
 		"json": jsonOf(body, lacks, fmt.Sprintf("response.json: status %d: the body is no JSON", g.Status)),
-	}, shown}
+	}}
 }
 
 // executionOf is what k8s.exec returns; err says why the command has not ended, as far as is known.
@@ -33,12 +33,12 @@ func executionOf(e Executed, err error) starlark.Value {
 		lacks = "execution.json: there is no output: " + why
 	}
 	stdout := validText(string(e.Stdout))
-	return &withFields{"execution", starlark.StringDict{
+	return &withFields{Opaque: "execution", shown: shown, fields: starlark.StringDict{
 		"ok": starlark.Bool(err == nil && e.Code == 0), "code": code, "error": textOrNone(why),
 		"stdout": starlark.String(stdout), "stderr": starlark.String(validText(string(e.Stderr))),
 		"bytes": starlark.Bytes(e.Stdout),
 		"json":  jsonOf(stdout, lacks, fmt.Sprintf("execution.json: exit code %d: stdout is no JSON", e.Code)),
-	}, shown}
+	}}
 }
 
 // jsonOf is the function that decodes a text. It fails with lacks, if there is no text, or with wrong.

@@ -161,12 +161,9 @@ func callStatus(c *call) (starlark.Value, error) {
 	if w.Unchanged, err = c.unchanged(w.Ref); err != nil {
 		return nil, err
 	}
-	metadata := map[string]any{"name": w.Ref.Name}
-	if w.Ref.Namespace != "" {
-		metadata["namespace"] = w.Ref.Namespace
-	}
 	w.Force, w.IgnoreMissing = true, c.BoolOr("ignore_missing", false)
-	w.Object = map[string]any{"apiVersion": w.Ref.APIVersion, "kind": w.Ref.Kind, "metadata": metadata, "status": status}
+	w.Object = w.Ref.Object()
+	w.Object["status"] = status
 	return nil, c.record(w)
 }
 

@@ -3,10 +3,8 @@ package builtins
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.starlark.net/starlark"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -189,13 +187,5 @@ func (c *call) namespaced(apiVersion, kind string) (bool, error) {
 
 // sameKind compares group and kind: objects are the same in all versions.
 func sameKind(a, b effect.Ref) bool {
-	return a.Kind == b.Kind && groupOf(a.APIVersion) == groupOf(b.APIVersion)
-}
-
-func groupOf(apiVersion string) string {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return strings.TrimSpace(apiVersion)
-	}
-	return gv.Group
+	return a.Kind == b.Kind && effect.GroupOf(a.APIVersion) == effect.GroupOf(b.APIVersion)
 }

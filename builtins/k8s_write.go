@@ -204,7 +204,7 @@ func callApplySet(c *call) (starlark.Value, error) {
 			return nil, err
 		}
 		same := w.Ref
-		if same.APIVersion = groupOf(same.APIVersion); seen[same] {
+		if same.APIVersion = effect.GroupOf(same.APIVersion); seen[same] {
 			return nil, fmt.Errorf("%s: %s is listed twice", at, w.Ref)
 		}
 		seen[same] = true

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Verbs of grants that show a power of hooks which no call of theirs names. "*" holds none of them.
@@ -39,7 +40,7 @@ type Power struct {
 }
 
 // Group is the API group of the objects.
-func (p *Power) Group() string { return groupOf(p.APIVersion) }
+func (p *Power) Group() string { return effect.GroupOf(p.APIVersion) }
 
 // Powers are those of a hook.
 func (h *HookDecl) Powers() (out []Power) {
@@ -104,7 +105,8 @@ func (p *Power) is(kind string) bool {
 // Granted says whether a grant shows the power.
 func (p *Power) Granted(grants []Grant) bool {
 	return slices.ContainsFunc(grants, func(g Grant) bool {
-		return slices.Contains(g.Verbs, p.Verb) && (g.APIVersion == "*" || p.APIVersion != "*" && groupOf(g.APIVersion) == p.Group()) && (g.Kind == "*" || p.is(g.Kind)) &&
+		group := g.APIVersion == "*" || p.APIVersion != "*" && effect.GroupOf(g.APIVersion) == p.Group()
+		return group && slices.Contains(g.Verbs, p.Verb) && (g.Kind == "*" || p.is(g.Kind)) &&
 			(g.Names == nil || slices.Contains(g.Names, p.Name))
 	})
 }

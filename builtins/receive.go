@@ -10,7 +10,6 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -102,7 +101,7 @@ func callReceive(c *call) (starlark.Value, error) {
 	if !receivePath.MatchString(b.Path) || path.Clean(b.Path) != b.Path || len(b.Path) > 200 {
 		return nil, fmt.Errorf(`path: %q is none; write it as "/github": letters, digits and . _ ~ - between slashes`, spec.Clip(b.Path))
 	}
-	name, err := c.bindingName()
+	name, err := c.shortName("name")
 	if err != nil {
 		return nil, err
 	}
@@ -264,32 +263,4 @@ func (r *Received) Request(binding string) *Request {
 		"body": starlark.String(validText(r.Body)),
 	}
 	return &Request{Binding: binding, Fields: fields, Received: r}
-}
-
-// received is ctx.request of http.receive. Its body is decoded when the hook asks for
-// it, so that the limits of the run hold for that, too.
-type received struct {
-	spec.Opaque
-	fields starlark.StringDict
-	json   starlark.Value
-}
-
-var _ starlark.HasAttrs = (*received)(nil)
-
-func (r *received) AttrNames() []string { return append(r.fields.Keys(), "json") }
-
-// Attr returns a part of the request; the body that is no JSON is None as json.
-func (r *received) Attr(name string) (starlark.Value, error) {
-	if name != "json" {
-		return r.fields[name], nil
-	}
-	if r.json == nil {
-		text, _ := starlark.AsString(r.fields["body"])
-		v, err := data.DecodeFrozenJSON(&starlark.Thread{}, text)
-		if err != nil {
-			v = starlark.None
-		}
-		r.json = v
-	}
-	return r.json, nil
 }

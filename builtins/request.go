@@ -6,6 +6,7 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/builtins/data"
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
@@ -65,11 +66,26 @@ func (r *Request) value() starlark.Value {
 	if r == nil {
 		return starlark.None
 	}
-	if r.Received != nil {
-		return &received{Opaque: "request", fields: r.Fields}
-	}
-	if r.late != nil {
-		return &reviewed{Opaque: "request", fields: r.Fields, late: r.late}
+	v := &withFields{Opaque: "request", fields: r.Fields}
+	switch {
+	case r.Received != nil: // the limits of the run hold for the decoding of its body, too
+		v.late, v.make = []string{"json"}, func(string) (starlark.Value, error) {
+			text, _ := starlark.AsString(r.Fields["body"])
+			if decoded, err := data.DecodeFrozenJSON(&starlark.Thread{}, text); err == nil {
+				return decoded, nil
+			}
+			return starlark.None, nil
+		}
+		return v
+	case r.late != nil:
+		v.late, v.make = lateFields[:], func(name string) (starlark.Value, error) {
+			m, err := r.late(name)
+			if err != nil {
+				return nil, fmt.Errorf("request.%s: %w", name, err)
+			}
+			return objectOrNone(m), nil
+		}
+		return v
 	}
 	return starlarkstruct.FromStringDict(starlark.String("request"), r.Fields)
 }

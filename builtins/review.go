@@ -107,36 +107,6 @@ func (r *Review) Request(binding string) *Request {
 // lateFields are those of [Review].Late.
 var lateFields = [...]string{"old_object", "options"}
 
-// reviewed is ctx.request of a review whose parts are decoded as they are looked at. It serves one thread.
-type reviewed struct {
-	spec.Opaque
-	fields starlark.StringDict
-	late   func(name string) (map[string]any, error)
-	known  [len(lateFields)]starlark.Value
-}
-
-var _ starlark.HasAttrs = (*reviewed)(nil)
-
-func (r *reviewed) AttrNames() []string { return append(r.fields.Keys(), lateFields[:]...) }
-
-// Attr leaves the error about an absent field to go.starlark.net, which suggests.
-func (r *reviewed) Attr(name string) (starlark.Value, error) {
-	for i, late := range lateFields {
-		if name != late {
-			continue
-		}
-		if r.known[i] == nil {
-			m, err := r.late(name)
-			if err != nil {
-				return nil, fmt.Errorf("request.%s: %w", name, err)
-			}
-			r.known[i] = objectOrNone(m)
-		}
-		return r.known[i], nil
-	}
-	return r.fields[name], nil
-}
-
 func (u *ReviewUser) value() starlark.Value {
 	extra := starlark.NewDict(len(u.Extra))
 	for _, key := range slices.Sorted(maps.Keys(u.Extra)) {

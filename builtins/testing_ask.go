@@ -207,12 +207,8 @@ func fetchedOf(v starlark.Value) (Fetched, error) {
 		}
 		out.Status, v = status, pair[1]
 	}
-	if raw, is := v.(starlark.Bytes); is {
-		out.Body = []byte(raw)
-		return out, nil
-	}
-	body, err := bodyText(v)
-	out.Body = []byte(body)
+	body, err := outputOf(v)
+	out.Body = body
 	return out, err
 }
 

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -37,12 +38,10 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		return nil, err
 	}
 	ref := effect.RefOf(parent)
-	run := &Run{Module: t.World.Module(), Hook: fn.Name(), Namespace: ref.Namespace, Scope: t.World.Scope, Compose: func([]effect.ValueOp) (map[string]any, error) { return values, nil }}
-	key := ref.Name
-	if ref.Namespace == "" {
-		run.Namespace = "default"
-	} else {
-		key = ref.Namespace + "/" + ref.Name
+	key := effect.Key(ref.Namespace, ref.Name)
+	run := &Run{
+		Module: t.World.Module(), Hook: fn.Name(), Namespace: cmp.Or(ref.Namespace, "default"), Scope: t.World.Scope,
+		Compose: func([]effect.ValueOp) (map[string]any, error) { return values, nil },
 	}
 	desired := *c.ctx
 	desired.Phase, desired.Test, desired.Run = spec.InDesired, nil, run

@@ -40,7 +40,7 @@ func callWatch(c *call) (starlark.Value, error) {
 		Require:    c.BoolOr("require", false),
 		Pos:        c.Pos(),
 	}
-	name, err := c.bindingName()
+	name, err := c.shortName("name")
 	if err != nil {
 		return nil, err
 	}

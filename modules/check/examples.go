@@ -213,10 +213,7 @@ func (c *checker) example(m *generation.Module, e example, s *store.Store, looku
 // desired has a controller say which children an object gets, and looks at them.
 func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s *store.Store, parent map[string]any, lookups *builtins.Lookups) {
 	ref := effect.RefOf(parent)
-	key := ref.Name
-	if ref.Namespace != "" {
-		key = ref.Namespace + "/" + ref.Name
-	}
+	key := effect.Key(ref.Namespace, ref.Name)
 	run := &builtins.Run{
 		Module: m.Name, Hook: h.HookDecl.ID, Global: m.Global, Key: key,
 		Namespace: cmp.Or(ref.Namespace, m.Decl.Namespace, "starling-system"),

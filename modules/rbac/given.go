@@ -7,6 +7,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -62,7 +63,7 @@ func (b *builder) gives(m *generation.Module, r resource, namespaces []string) {
 	g := b.calls[m.Name].given
 	says := func(verb string) bool { // a grant says it where the code does not
 		return slices.ContainsFunc(m.Decl.Grants, func(g builtins.Grant) bool {
-			return groupOf(g.APIVersion) == rbacGroup && strings.HasSuffix(g.Kind, "Role") && granted(g.Verbs, verb)
+			return effect.GroupOf(g.APIVersion) == rbacGroup && strings.HasSuffix(g.Kind, "Role") && granted(g.Verbs, verb)
 		})
 	}
 	switch r.plural {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins/crd"
 	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -48,7 +49,7 @@ func newKinds() *kinds {
 
 // of returns the resource of a kind; one that nobody knows is guessed.
 func (k *kinds) of(apiVersion, kind string) resource {
-	group := groupOf(apiVersion)
+	group := effect.GroupOf(apiVersion)
 	if r, ok := k.known[schema.GroupKind{Group: group, Kind: kind}]; ok {
 		return r
 	}

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 )
 
@@ -133,17 +132,18 @@ func (b *builder) blind(m *generation.Module) bool {
 // unrendered tells of objects that templates may render, and were not rendered. Of a chart that does not render, they
 // are what there is to go by.
 func (b *builder) unrendered(c *charted) {
-	rendered := map[schema.GroupKind]bool{} // rights are the same for all versions
+	rendered := map[effect.Ref]bool{} // rights are the same for all versions
 	for _, o := range c.objects {
-		rendered[schema.GroupKind{Group: groupOf(o.APIVersion), Kind: o.Kind}] = true
+		rendered[effect.Ref{APIVersion: o.APIVersion, Kind: o.Kind}.AnyVersion()] = true
 	}
 	var names []kindName
 	var unknown []string
 	for w, told := range c.written {
-		switch n := (kindName{w.APIVersion, w.Kind}); {
+		n, kind := kindName{w.APIVersion, w.Kind}, effect.Ref{APIVersion: w.APIVersion, Kind: w.Kind}
+		switch {
 		case w.Kind == "" && !told:
 			unknown = append(unknown, fmt.Sprintf("%s:%d", b.fileOf(c.module, w.File), w.Line))
-		case w.Kind != "" && !rendered[schema.GroupKind{Group: groupOf(w.APIVersion), Kind: w.Kind}] && !slices.Contains(names, n):
+		case w.Kind != "" && !rendered[kind.AnyVersion()] && !slices.Contains(names, n):
 			names = append(names, n)
 		}
 	}
@@ -172,15 +172,10 @@ func (b *builder) unrendered(c *charted) {
 	for _, n := range names {
 		o := object{APIVersion: n.apiVersion, Kind: n.kind}
 		b.object(c, o, nil)
-		if groupOf(n.apiVersion) == rbacGroup {
+		if effect.GroupOf(n.apiVersion) == rbacGroup {
 			b.lack("chart of %s: it holds a %s, whose rights Starling must have itself: they are not known here", c.module.Name, n.kind)
 		}
 	}
-}
-
-// groupOf is the group of an apiVersion, "" for the core group.
-func groupOf(apiVersion string) string {
-	return apiVersion[:max(0, strings.LastIndex(apiVersion, "/"))]
 }
 
 // fileOf is where a file of a chart is in the tree, or in a chart that is not a part of it.

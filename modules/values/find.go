@@ -9,6 +9,7 @@ import (
 	objects "github.com/starling-operator/starling/runtime/object"
 
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // maxFindPath bounds a path that people give.
@@ -51,17 +52,8 @@ func (x Explanation) resolve(path string) []string {
 				return e.Keys[:end]
 			}
 		}
-		at := tree
-		for _, k := range e.Keys[:len(e.Keys)-1] {
-			next, ok := at[k].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				at[k] = next
-			}
-			at = next
-		}
-		if last := e.Keys[len(e.Keys)-1]; at[last] == nil {
-			at[last] = e.Value
+		if known, _ := object.Get(tree, e.Keys); known == nil {
+			object.Put(tree, e.Keys, e.Value)
 		}
 	}
 	return objects.Dotted(path).Resolve(tree)

@@ -35,7 +35,7 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 			return err
 		}
 		if i == 0 && m.OneMore != "" && tooMany(obj, step.Object, m.OneMore) {
-			step.Object = hook.Bare(step.Ref)
+			step.Object = step.Ref.Object()
 			if _, err = w.observed(ctx, m.Manager, step, cause); err != nil {
 				return err
 			}

@@ -22,20 +22,20 @@ var errNoWorld = errors.New("the first round of starling dev has not ended; ask 
 const firstRound = 8 * time.Second
 
 // ask asks the cluster between two changes of it. Before the first round has ended there is none: it waits.
-func (l *Loop) ask(ctx context.Context, f func(*sim.World) error) error {
+func ask[T any](ctx context.Context, l *Loop, f func(*sim.World) (T, error)) (out T, err error) {
 	select {
 	case <-l.first:
 	case <-ctx.Done():
-		return errNoWorld
+		return out, errNoWorld
 	case <-time.After(l.patience):
-		return errNoWorld
+		return out, errNoWorld
 	}
 	if err := l.take(ctx); err != nil {
-		return err
+		return out, err
 	}
 	defer l.give()
 	if l.world == nil {
-		return fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Load().Reason)
+		return out, fmt.Errorf("starling dev has no simulated cluster yet: %s", l.refused.Load().Reason)
 	}
 	return f(l.world)
 }
@@ -54,10 +54,11 @@ func (l *Loop) give() { <-l.turn }
 
 // Status returns what `starling get` shows. Times at which something is tried again are left out: the clock stands
 // still until then.
-func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
-		if out, err = w.Shown(); err != nil {
-			return err
+func (l *Loop) Status(ctx context.Context) (status.Status, error) {
+	return ask(ctx, l, func(w *sim.World) (status.Status, error) {
+		out, err := w.Shown()
+		if err != nil {
+			return out, err
 		}
 		out.Instance, out.Version, out.Simulated = l.o.Namespace+"/"+l.o.Name, l.o.Version, true
 		out.ReloadFailed = l.refused.Load()
@@ -71,9 +72,8 @@ func (l *Loop) Status(ctx context.Context) (out status.Status, err error) {
 				h.LastRun = &at
 			}
 		}
-		return nil
+		return out, nil
 	})
-	return out, err
 }
 
 // InForce is the number of the tree that the cluster has, and why that is not the last one; 0: there is no cluster yet.
@@ -97,59 +97,48 @@ func (l *Loop) noteRuns() {
 }
 
 // Queues returns what waits, and why.
-func (l *Loop) Queues(ctx context.Context) (out []status.Queue, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
-		out, err = w.Queues(l.settled)
+func (l *Loop) Queues(ctx context.Context) ([]status.Queue, error) {
+	return ask(ctx, l, func(w *sim.World) ([]status.Queue, error) {
+		out, err := w.Queues(l.settled)
 		for _, q := range out {
 			for i := range q.Waiting {
 				q.Waiting[i].Next = nil
 			}
 		}
-		return err
+		return out, err
 	})
-	return out, err
 }
 
 // Explain returns what the values of a module, or of "global", are made of.
-func (l *Loop) Explain(ctx context.Context, module string) (out values.ExplainInput, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
-		out, err = w.Explain(module)
-		return err
-	})
-	return out, err
+func (l *Loop) Explain(ctx context.Context, module string) (values.ExplainInput, error) {
+	return ask(ctx, l, func(w *sim.World) (values.ExplainInput, error) { return w.Explain(module) })
 }
 
 // Parents returns what the controllers of a module have decided about one of their parents.
-func (l *Loop) Parents(ctx context.Context, module, key string) (out []status.Parent, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
-		out, err = w.Parents(module, key)
+func (l *Loop) Parents(ctx context.Context, module, key string) ([]status.Parent, error) {
+	return ask(ctx, l, func(w *sim.World) ([]status.Parent, error) {
+		out, err := w.Parents(module, key)
 		for i := range out {
 			out[i].Next = nil
 		}
-		return err
+		return out, err
 	})
-	return out, err
 }
 
 // Snapshots returns what the watches of a hook keep, without secrets.
-func (l *Loop) Snapshots(ctx context.Context, hook string) (out []status.Snapshot, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
-		out, err = w.Snapshots(hook)
-		return err
-	})
-	return out, err
+func (l *Loop) Snapshots(ctx context.Context, hook string) ([]status.Snapshot, error) {
+	return ask(ctx, l, func(w *sim.World) ([]status.Snapshot, error) { return w.Snapshots(hook) })
 }
 
 // RunNow has the hooks of a module run, or the one of that id, and returns the ids of those that were asked. The clock
 // of the cluster moves to the time of the machine before, so what waits to be tried again, or for a schedule, runs too.
-func (l *Loop) RunNow(ctx context.Context, module, hook string) (hooks []string, err error) {
-	err = l.ask(ctx, func(w *sim.World) error {
+func (l *Loop) RunNow(ctx context.Context, module, hook string) ([]string, error) {
+	return ask(ctx, l, func(w *sim.World) ([]string, error) {
 		// Nobody is left with half a run when who has asked goes away.
-		hooks, err = w.RunNow(context.WithoutCancel(ctx), module, hook, time.Now())
+		hooks, err := w.RunNow(context.WithoutCancel(ctx), module, hook, time.Now())
 		l.noteRuns()
-		return err
+		return hooks, err
 	})
-	return hooks, err
 }
 
 // Refuse notes why the tree as it is now is not at work.

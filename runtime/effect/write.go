@@ -75,10 +75,25 @@ func (r Ref) String() string {
 		return r.Kind
 	case r.Name == "":
 		return r.Kind + " in " + r.Namespace
-	case r.Namespace == "":
-		return r.Kind + " " + r.Name
 	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
+	return r.Kind + " " + Key(r.Namespace, r.Name)
+}
+
+// Key names an object within its kind: "kube-system/settings", or the name alone of what has no namespace.
+func Key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// Object is what the reference names, and nothing else of it.
+func (r Ref) Object() map[string]any {
+	metadata := map[string]any{"name": r.Name}
+	if r.Namespace != "" {
+		metadata["namespace"] = r.Namespace
+	}
+	return map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": metadata}
 }
 
 // Compare orders objects by API version, kind, namespace and name.

@@ -61,19 +61,7 @@ type Reload struct {
 type ReleaseRef = releases.Ref
 
 // Config is the state of the user's ConfigMap and of the Module objects.
-type Config struct {
-	State ConfigState
-	// Data is the ConfigMap's data; only with [ConfigPresent].
-	Data map[string]string
-	// Reason says why it is unreadable; only with [ConfigUnreadable].
-	Reason string
-	// ObjectsState is that of the Module objects; empty: they are switched off. While they are
-	// [ConfigUnreadable], all that they said last stays in force.
-	ObjectsState ConfigState
-	// Objects are the Module objects by the names of their modules; only with [ConfigPresent]. For
-	// one that is not there, all that it said last stays in force: it will be made again.
-	Objects map[string]ConfigObject
-}
+type Config userconfig.Input
 
 // ConfigObject is what a Module object asks for.
 type ConfigObject = userconfig.Object

@@ -34,11 +34,7 @@ func (t *turn) rowsMoved(h *hook, w *watches.Watch, events []builtins.Event) {
 
 // placesOf are the places of a row, those of before among them.
 func placesOf(ev builtins.Event) []string {
-	key := ev.Name
-	if ev.Namespace != "" {
-		key = ev.Namespace + "/" + ev.Name
-	}
-	places := []string{effect.AtObject(key)}
+	places := []string{effect.AtObject(effect.Key(ev.Namespace, ev.Name))}
 	if ev.Wakes != nil {
 		places = append(places, ev.Wakes.Keys...)
 	}

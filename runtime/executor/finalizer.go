@@ -39,13 +39,9 @@ func (x *Executor) Unhold(ctx context.Context, a engine.Unhold) (unwatched []eng
 	}
 	has := func(obj map[string]any) bool {
 		ref, uid := effect.RefOf(obj), object.UID(object.New(obj))
-		key := ref.Name
-		if ref.Namespace != "" {
-			key = ref.Namespace + "/" + ref.Name
-		}
 		return slices.ContainsFunc(a.Children, func(id string) bool {
 			if strings.Contains(id, "#"+builtins.FieldsBinding) { // these know the parent by its name
-				return len(x.o.Watches.About(id, key)) > 0
+				return len(x.o.Watches.About(id, effect.Key(ref.Namespace, ref.Name))) > 0
 			}
 			return uid != "" && len(x.o.Watches.About(id, uid)) > 0
 		})

@@ -174,17 +174,17 @@ func (l *loader) moduleFile(ctx context.Context, m *Module, path string) {
 	m.declareKinds(file.CRDs)
 	m.checkChart()
 	m.checkOwnValues()
-	if m.Enabled, err = function(globals, path, "enabled", 0); err != nil {
-		m.join(err)
-	}
-	if m.Readiness, err = function(globals, path, "readiness", 0); err != nil {
-		m.join(err)
-	}
-	if m.ChartValues, err = function(globals, path, "chart_values", 1); err != nil {
-		m.join(err)
-	}
-	if m.SettingsCheck, err = function(globals, path, "settings_check", 2); err != nil {
-		m.join(err)
+	for _, f := range []struct {
+		to     *starlark.Callable
+		name   string
+		params int
+	}{
+		{&m.Enabled, "enabled", 0}, {&m.Readiness, "readiness", 0},
+		{&m.ChartValues, "chart_values", 1}, {&m.SettingsCheck, "settings_check", 2},
+	} {
+		if *f.to, err = function(globals, path, f.name, f.params); err != nil {
+			m.join(err)
+		}
 	}
 	if m.Global {
 		m.refuseFunctions(globals, path)

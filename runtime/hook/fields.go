@@ -132,15 +132,6 @@ func Crowded(live map[string]any, controller string, fields func(reconcile.Holde
 	return n >= most
 }
 
-// Bare names an object and nothing else: a manager that applies it has nothing.
-func Bare(r effect.Ref) map[string]any {
-	meta := map[string]any{"name": r.Name}
-	if r.Namespace != "" {
-		meta["namespace"] = r.Namespace
-	}
-	return map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "metadata": meta}
-}
-
 // takeFields writes fields. Of a subresource the mark cannot come with them: it comes before them, and tells
 // of them once they are written.
 func (d *decision) takeFields(a reconcile.Action) effect.Write {
@@ -153,20 +144,20 @@ func (d *decision) takeFields(a reconcile.Action) effect.Write {
 		return w
 	}
 	if d.held[a.ID] == "" {
-		w.Children = append(w.Children, d.step(a, effect.WriteApply, marked(Bare(a.ID.Ref), h, reconcile.Claimed)))
+		w.Children = append(w.Children, d.step(a, effect.WriteApply, marked(a.ID.Object(), h, reconcile.Claimed)))
 	}
-	digest := d.digests[a.Part]
-	w.Children = append(w.Children, d.step(a, effect.WriteStatus, d.wanted[a.Part]), d.step(a, effect.WriteApply, marked(Bare(a.ID.Ref), h, digest)))
+	w.Children = append(w.Children, d.step(a, effect.WriteStatus, d.wanted[a.Part]),
+		d.step(a, effect.WriteApply, marked(a.ID.Object(), h, d.digests[a.Part])))
 	return w
 }
 
-// giveFields gives fields back: who applies nothing has nothing. The mark goes last.
+// giveFields gives fields back: a manager that applies the name of an object alone has nothing. The mark goes last.
 func (d *decision) giveFields(a reconcile.Action) effect.Write {
 	w := d.steps(a)
 	if a.ID.Subresource != "" {
-		w.Children = append(w.Children, d.step(a, effect.WriteStatus, Bare(a.ID.Ref)))
+		w.Children = append(w.Children, d.step(a, effect.WriteStatus, a.ID.Object()))
 	}
-	w.Children = append(w.Children, d.step(a, effect.WriteApply, Bare(a.ID.Ref)))
+	w.Children = append(w.Children, d.step(a, effect.WriteApply, a.ID.Object()))
 	return w
 }
 

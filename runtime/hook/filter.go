@@ -38,11 +38,7 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 		}
 	case w.Filter != nil:
 		return func(obj map[string]any) (starlark.Value, bool, error) {
-			v, _, err := host().Call(ctx, w.Filter, starlark.Tuple{object.New(obj)}, script.CallOptions{
-				Name:    "filter",
-				Context: &builtins.Context{Phase: spec.InFilter, Log: log},
-				Limits:  filterLimits,
-			})
+			v, err := ofObject(ctx, host(), w.Filter, obj, "filter", log)
 			if v == starlark.None {
 				return nil, false, nil
 			}
@@ -67,6 +63,15 @@ func Filter(ctx context.Context, host func() *script.Host, w *builtins.WatchBind
 		}
 	}
 	return nil
+}
+
+// ofObject calls a function of a watch with an object.
+func ofObject(ctx context.Context, host *script.Host, fn starlark.Callable, obj map[string]any, name string,
+	log builtins.Logger) (starlark.Value, error) {
+	v, _, err := host.Call(ctx, fn, starlark.Tuple{object.New(obj)}, script.CallOptions{
+		Name: name, Context: &builtins.Context{Phase: spec.InFilter, Log: log}, Limits: filterLimits,
+	})
+	return v, err
 }
 
 // hideSecret hides what a Secret holds in the error of a function that has looked at it.
@@ -98,16 +103,7 @@ func keepFields(obj map[string]any, paths []object.Path) map[string]any {
 			continue
 		}
 		whole = append(whole, keys)
-		at := out
-		for _, key := range keys[:len(keys)-1] {
-			next, ok := at[key].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				at[key] = next
-			}
-			at = next
-		}
-		at[keys[len(keys)-1]] = v
+		object.Put(out, keys, v)
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/script"
@@ -61,11 +60,7 @@ func Indexed(ctx context.Context, host func() *script.Host, w *builtins.WatchBin
 			x := &w.Index[i]
 			values := textsAt(obj, x.Path)
 			if x.Fn != nil {
-				v, _, err := host().Call(ctx, x.Fn, starlark.Tuple{object.New(obj)}, script.CallOptions{
-					Name:    "index",
-					Context: &builtins.Context{Phase: spec.InFilter, Log: log},
-					Limits:  filterLimits,
-				})
+				v, err := ofObject(ctx, host(), x.Fn, obj, "index", log)
 				if err == nil {
 					values, err = textsOf(v, w.Pos, "a text, a list of texts, or None", "")
 				}

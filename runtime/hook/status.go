@@ -38,11 +38,8 @@ func (d *decision) status(out *effect.Effects, look reconcile.Look, fields map[s
 	if generation := metadata["generation"]; generation != nil {
 		status["observedGeneration"] = generation
 	}
-	identity := map[string]any{"name": d.ref.Name}
-	if d.ref.Namespace != "" {
-		identity["namespace"] = d.ref.Namespace
-	}
-	want := map[string]any{"apiVersion": d.ref.APIVersion, "kind": d.ref.Kind, "metadata": identity, "status": status}
+	want := d.ref.Object()
+	want["status"] = status
 	if d.r.Family.StatusSame(want, d.object) {
 		return
 	}

@@ -8,10 +8,8 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/script"
 )
@@ -65,11 +63,7 @@ func Wakes(ctx context.Context, host func() *script.Host, h *generation.Hook, w 
 		}, fmt.Sprintf("owners %s/%s", group, each.Kind)
 	}
 	return func(obj map[string]any) (*effect.Wakes, error) {
-		v, _, err := host().Call(ctx, w.Wakes, starlark.Tuple{object.New(obj)}, script.CallOptions{
-			Name:    "wakes",
-			Context: &builtins.Context{Phase: spec.InFilter, Log: log},
-			Limits:  filterLimits,
-		})
+		v, err := ofObject(ctx, host(), w.Wakes, obj, "wakes", log)
 		var keys []string
 		if err == nil {
 			keys, err = textsOf(v, w.Pos, "a key as in ctx.key, a list of keys, or None", `; wakes = "all" wakes all objects`)

@@ -143,6 +143,20 @@ func Get(root map[string]any, keys []string) (any, bool) {
 	return v, true
 }
 
+// Put sets what is at the exact keys of a map that is the caller's to change, and makes maps on the way.
+func Put(root map[string]any, keys []string, v any) {
+	last := len(keys) - 1
+	for _, key := range keys[:last] {
+		next, _ := root[key].(map[string]any)
+		if next == nil {
+			next = map[string]any{}
+			root[key] = next
+		}
+		root = next
+	}
+	root[keys[last]] = v
+}
+
 // child returns what is below v under key; nothing is below a nil.
 func child(v any, key string) (any, bool) {
 	switch v := v.(type) {

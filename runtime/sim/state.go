@@ -15,6 +15,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/hook"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/sim/workloads"
@@ -225,7 +226,7 @@ func (s *stater) kept(obj map[string]any) []Held {
 		if fields == nil {
 			kind, fields = "values", map[string]any{}
 			for _, op := range one.Ops {
-				put(fields, op.Path, op.Value)
+				object.Put(fields, op.Path, op.Value)
 			}
 		}
 		name := kind + " of hook " + one.Hook
@@ -235,20 +236,4 @@ func (s *stater) kept(obj map[string]any) []Held {
 		out = append(out, Held{Kind: kind, Name: name, Fields: s.plainly(fields).(map[string]any)})
 	}
 	return out
-}
-
-// put puts a value in its place.
-func put(fields map[string]any, path []string, v any) {
-	for i, key := range path {
-		if i == len(path)-1 {
-			fields[key] = v
-			return
-		}
-		next, ok := fields[key].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			fields[key] = next
-		}
-		fields = next
-	}
 }

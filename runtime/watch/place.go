@@ -106,11 +106,11 @@ func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
 	at := sub.place
 	if err := m.tooMany(sub, namespaces); err != nil {
 		m.refused[sub] = true
-		sub.refuse(err)
+		sub.failed(&sub.refused, err)
 		return nil
 	}
 	delete(m.refused, sub)
-	sub.refuse(nil)
+	sub.failed(&sub.refused, nil)
 	sub.expect(len(sub.allParts()) + len(namespaces)*len(at.names))
 	var started []*stream
 	for _, namespace := range namespaces {
@@ -230,7 +230,7 @@ func (g guide) Synced(string, bool)     { g.move() }
 func (g guide) Changed(string, []Event) { g.move() }
 
 func (g guide) Failed(_ string, err error, _ bool) {
-	g.sub.guideFailed(err)
+	g.sub.failed(&g.sub.guide, err)
 	g.sub.flush()
 }
 

@@ -196,12 +196,12 @@ func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string
 				sub.notServed(nil)
 			}
 		case a.err != nil:
-			sub.lookupFailed(a.err)
+			sub.failed(&sub.looking, a.err)
 		default:
 			delete(r.waiting, sub)
 			more, err := m.attach(sub, a.mapping)
 			if err != nil {
-				sub.lookupFailed(err)
+				sub.failed(&sub.looking, err)
 			}
 			started = append(started, more...)
 		}

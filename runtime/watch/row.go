@@ -15,12 +15,7 @@ import (
 // objectKey names an object within one kind.
 type objectKey struct{ namespace, name string }
 
-func (k objectKey) String() string {
-	if k.namespace == "" {
-		return k.name
-	}
-	return k.namespace + "/" + k.name
-}
+func (k objectKey) String() string { return effect.Key(k.namespace, k.name) }
 
 // row is one object as a view keeps it. It is never changed after it was made.
 type row struct {

@@ -242,27 +242,11 @@ func (s *subscription) left(events []Event) {
 	}
 }
 
-// guideFailed sets or clears why the namespaces that match are not known.
-func (s *subscription) guideFailed(err error) {
+// failed sets or clears one of what may be wrong: looking, guide and refused.
+func (s *subscription) failed(of *error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.guide = err
-	s.showLocked()
-}
-
-// refuse sets or clears why the watch may not have the streams that it needs.
-func (s *subscription) refuse(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = err
-	s.showLocked()
-}
-
-// lookupFailed says why the kind cannot be looked up.
-func (s *subscription) lookupFailed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.looking = err
+	*of = err
 	s.showLocked()
 }
 

@@ -200,13 +200,6 @@ type Object struct {
 	Lacks bool
 }
 
-func key(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}
-
 // News is what has become of an object.
 type News int
 
@@ -226,7 +219,7 @@ const (
 // Observe takes in one object as it is; cleans says that the hook has a cleanup. Gone is one
 // that is being deleted, and that nothing of ours holds; it may be no subject.
 func (t *Set) Observe(o Object, cleans bool) (*Subject, News) {
-	if s := t.objects.at(key(o.Namespace, o.Name)); cleans && s != nil && s.replacedBy(o) {
+	if s := t.objects.at(effect.Key(o.Namespace, o.Name)); cleans && s != nil && s.replacedBy(o) {
 		s.next = nil
 		if !o.Deleting || o.Held { // else it goes by itself
 			s.next = &builtins.Event{Type: "added", Namespace: o.Namespace, Name: o.Name, Deleting: o.Deleting, Held: o.Held, Lacks: o.Lacks}
@@ -234,9 +227,9 @@ func (t *Set) Observe(o Object, cleans bool) (*Subject, News) {
 		return s, Behind
 	}
 	if cleans && o.Deleting && !o.Held {
-		return t.objects.at(key(o.Namespace, o.Name)), Gone
+		return t.objects.at(effect.Key(o.Namespace, o.Name)), Gone
 	}
-	s := t.object(key(o.Namespace, o.Name))
+	s := t.object(effect.Key(o.Namespace, o.Name))
 	before := s.phase
 	s.phase, s.last, s.next = lives, nil, nil
 	switch {
@@ -269,7 +262,7 @@ func (s *Subject) replacedBy(o Object) bool {
 // has taken the finalizer off by hand, or the watch does not select it any more. cleans says
 // that there is a cleanup, and something to clean up by.
 func (t *Set) Delete(namespace, name string, last starlark.Value, cleans bool) (*Subject, News) {
-	s := t.objects.at(key(namespace, name))
+	s := t.objects.at(effect.Key(namespace, name))
 	if s == nil || !cleans || s.finalizer == free {
 		return s, Gone
 	}
@@ -284,7 +277,7 @@ func (t *Set) Delete(namespace, name string, last starlark.Value, cleans bool) (
 // Unwatched takes in an object that has the finalizer, though the watch does not select it: its cleanup is
 // due. It returns nil for one that is a subject.
 func (t *Set) Unwatched(namespace, name string, last starlark.Value) *Subject {
-	k := key(namespace, name)
+	k := effect.Key(namespace, name)
 	if t.objects.at(k) != nil {
 		return nil
 	}
@@ -297,7 +290,7 @@ func (t *Set) Unwatched(namespace, name string, last starlark.Value) *Subject {
 func (t *Set) Missing(there []Object) []*Subject {
 	keys := make(map[string]bool, len(there))
 	for _, o := range there {
-		keys[key(o.Namespace, o.Name)] = true
+		keys[effect.Key(o.Namespace, o.Name)] = true
 	}
 	return slices.DeleteFunc(t.All(), func(s *Subject) bool { return keys[s.Key] || s.Leaving() && s.last != nil })
 }

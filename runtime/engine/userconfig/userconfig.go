@@ -35,7 +35,7 @@ type Input struct {
 	// While they are [Unreadable], all that they said last stays in force.
 	ObjectsState State
 	// Objects are the Module objects by the names of their modules; only with [Present]. For one
-	// that is not there, all that it said last stays in force.
+	// that is not there, all that it said last stays in force: it will be made again.
 	Objects map[string]Object
 }
 

@@ -256,21 +256,18 @@ func (q *request) body() (store.WriteOptions, map[string]any, []string, error) {
 	return o, obj, strict, err
 }
 
-func (q *request) create() (*answer, error) {
-	o, obj, strict, err := q.body()
-	if err != nil {
-		return nil, err
-	}
-	res, err := q.server.o.Store.Create(q.target, obj, o)
-	return q.written(res, strict, err, o.DryRun)
-}
+func (q *request) create() (*answer, error) { return q.write(q.server.o.Store.Create) }
+func (q *request) update() (*answer, error) { return q.write(q.server.o.Store.Update) }
 
-func (q *request) update() (*answer, error) {
+// write has the store take the object of the body.
+func (q *request) write(
+	take func(store.Target, map[string]any, store.WriteOptions) (store.Result, error),
+) (*answer, error) {
 	o, obj, strict, err := q.body()
 	if err != nil {
 		return nil, err
 	}
-	res, err := q.server.o.Store.Update(q.target, obj, o)
+	res, err := take(q.target, obj, o)
 	return q.written(res, strict, err, o.DryRun)
 }
 

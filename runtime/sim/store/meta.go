@@ -5,6 +5,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // metaOf returns an object's metadata, nil when it has none.
@@ -94,27 +97,10 @@ func typedMeta(obj map[string]any) (*metav1.ObjectMeta, error) {
 }
 
 // nested returns what is at a path, nil when it is not there.
-func nested(obj map[string]any, path ...string) any {
-	var at any = obj
-	for _, key := range path {
-		m, _ := at.(map[string]any)
-		at = m[key]
-	}
-	return at
-}
+func nested(obj map[string]any, path ...string) any { return effect.At[any](obj, path...) }
 
 // setNested sets what is at a path of an object that is ours to change.
-func setNested(obj map[string]any, v any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		next, _ := obj[key].(map[string]any)
-		if next == nil {
-			next = map[string]any{}
-			obj[key] = next
-		}
-		obj = next
-	}
-	obj[path[len(path)-1]] = v
-}
+func setNested(obj map[string]any, v any, path ...string) { object.Put(obj, path, v) }
 
 // without leaves a field out of a copy of obj, when it is told to.
 func without(obj map[string]any, key string, leave bool) map[string]any {

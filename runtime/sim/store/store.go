@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
@@ -145,12 +147,7 @@ func (s *Store) table(gr schema.GroupResource) *table {
 }
 
 // keyOf names an object within its resource; the keys sort as etcd's do.
-func keyOf(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}
+func keyOf(namespace, name string) string { return effect.Key(namespace, name) }
 
 // commit makes a change: obj nil takes the object away. It returns the object with
 // its resourceVersion.
