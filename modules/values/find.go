@@ -9,7 +9,6 @@ import (
 	objects "github.com/starling-operator/starling/runtime/object"
 
 	"github.com/starling-operator/starling/runtime/message"
-	"github.com/starling-operator/starling/runtime/object"
 )
 
 // maxFindPath bounds a path that people give.
@@ -52,8 +51,8 @@ func (x Explanation) resolve(path string) []string {
 				return e.Keys[:end]
 			}
 		}
-		if known, _ := object.Get(tree, e.Keys); known == nil {
-			object.Put(tree, e.Keys, e.Value)
+		if known, _ := objects.Get(tree, e.Keys); known == nil {
+			objects.Put(tree, e.Keys, e.Value)
 		}
 	}
 	return objects.Dotted(path).Resolve(tree)
