@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -63,21 +62,25 @@ func (c *checker) calls(s *source) {
 	}
 }
 
-// parameter looks at the members of a function's first parameter, which is t or ctx.
-func (c *checker) parameter(s *source, fn syntax.Node, is string) {
+// opened are the first parameter of a function, nil without one, and its body.
+func opened(fn syntax.Node) (first *syntax.Ident, body []syntax.Stmt) {
 	var params []syntax.Expr
-	var body []syntax.Stmt
 	switch fn := fn.(type) {
 	case *syntax.DefStmt:
 		params, body = fn.Params, fn.Body
 	case *syntax.LambdaExpr:
 		params, body = fn.Params, []syntax.Stmt{&syntax.ExprStmt{X: fn.Body}}
 	}
-	if len(params) == 0 {
-		return
+	if len(params) > 0 {
+		first, _ = params[0].(*syntax.Ident)
 	}
-	id, ok := params[0].(*syntax.Ident)
-	if !ok {
+	return first, body
+}
+
+// parameter looks at the members of a function's first parameter, which is t or ctx.
+func (c *checker) parameter(s *source, fn syntax.Node, is string) {
+	id, body := opened(fn)
+	if id == nil {
 		return
 	}
 	for _, stmt := range body {
@@ -261,10 +264,8 @@ func (c *checker) unexpected(call *syntax.CallExpr, id *syntax.Ident, of string,
 
 // contexts looks at what the functions of hooks take from ctx.
 func (c *checker) contexts() {
-	type use struct {
-		snapshots map[string]bool
-	}
-	uses := map[function]*use{}
+	snapshots := map[syntax.Node][]string{}
+	files := map[syntax.Node]*source{}
 	for _, m := range c.modules {
 		for _, h := range m.Hooks {
 			if h.Controller != nil {
@@ -272,43 +273,38 @@ func (c *checker) contexts() {
 			}
 			c.withoutRequest(m, h)
 			for _, fn := range []any{h.Fn, h.Cleanup} {
-				at, ok := functionOf(fn)
-				if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {
+				s, node := c.nodeOf(fn)
+				if node == nil {
 					continue
 				}
-				if uses[at] == nil {
-					uses[at] = &use{snapshots: map[string]bool{}}
-				}
+				files[node] = s
 				for _, b := range h.Bindings {
 					if b.Watch != nil {
-						uses[at].snapshots[b.Name] = true
+						snapshots[node] = append(snapshots[node], b.Name)
 					}
 				}
 			}
 		}
 	}
-	for at, u := range uses {
-		s := c.files[at.file]
-		fn := s.at[at.place]
-		c.parameter(s, fn, "ctx")
-		c.snapshots(fn, slices.Sorted(maps.Keys(u.snapshots)))
+	for node, s := range files {
+		c.parameter(s, node, "ctx")
+		c.snapshots(node, slices.Compact(slices.Sorted(slices.Values(snapshots[node]))))
 	}
+}
+
+// nodeOf is a function of the tree as it is written, and its file: nil for any other.
+func (c *checker) nodeOf(fn any) (*source, syntax.Node) {
+	at, ok := functionOf(fn)
+	if s := c.files[at.file]; ok && s != nil {
+		return s, s.at[at.place]
+	}
+	return nil, nil
 }
 
 // snapshots looks at ctx.snapshots["name"] and ctx.synced["name"].
 func (c *checker) snapshots(fn syntax.Node, names []string) {
-	var params []syntax.Expr
-	switch fn := fn.(type) {
-	case *syntax.DefStmt:
-		params = fn.Params
-	case *syntax.LambdaExpr:
-		params = fn.Params
-	}
-	if len(params) == 0 {
-		return
-	}
-	ctx, ok := params[0].(*syntax.Ident)
-	if !ok {
+	ctx, _ := opened(fn)
+	if ctx == nil {
 		return
 	}
 	syntax.Walk(fn, func(n syntax.Node) bool {
@@ -332,7 +328,7 @@ func (c *checker) snapshots(fn syntax.Node, names []string) {
 		}
 		hint := "the hook watches nothing under a name"
 		if near := message.Nearest(name, names); near != "" {
-			hint = "did you mean " + fmt.Sprintf("%q", near) + "?"
+			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if len(names) > 0 {
 			hint = "it has " + strings.Join(names, ", ")
 		}
@@ -348,22 +344,13 @@ func (c *checker) withoutRequest(m *generation.Module, h *generation.Hook) {
 	if !slices.ContainsFunc(h.Bindings, func(b builtins.Binding) bool { return b.Admission != nil || b.Receive != nil }) {
 		return
 	}
-	at, ok := functionOf(h.Fn)
-	if !ok || c.files[at.file] == nil || c.files[at.file].at[at.place] == nil {
-		return
+	_, node := c.nodeOf(h.Fn)
+	first, _ := opened(node)
+	if first == nil {
+		return // it reads no request
 	}
-	var params []syntax.Expr
-	switch fn := c.files[at.file].at[at.place].(type) {
-	case *syntax.DefStmt:
-		params = fn.Params
-	case *syntax.LambdaExpr:
-		params = fn.Params
-	}
-	ctx, reads, asks := "", false, false
-	if len(params) > 0 {
-		ctx = dotted(params[0])
-	}
-	syntax.Walk(c.files[at.file].at[at.place], func(n syntax.Node) bool {
+	ctx, reads, asks := first.Name, false, false
+	syntax.Walk(node, func(n syntax.Node) bool {
 		dot, is := n.(*syntax.DotExpr)
 		if !is {
 			return true
@@ -390,6 +377,7 @@ func (c *checker) withoutRequest(m *generation.Module, h *generation.Hook) {
 		case w.Events == nil || len(w.Events) > 0:
 			what, add = "when it has seen all there is, and when an object changes", "sync = False, events = []"
 		}
-		c.addAt(Warning, "phases", m.Name, w.Pos, fmt.Sprintf("k8s.watch: it runs hook %s %s, without a request, so ctx.request is None", h.HookDecl.ID, what), "add "+add+", or ask whether there is a ctx.request")
+		c.addAt(Warning, "phases", m.Name, w.Pos, fmt.Sprintf("k8s.watch: it runs hook %s %s, without a request, "+
+			"so ctx.request is None", h.HookDecl.ID, what), "add "+add+", or ask whether there is a ctx.request")
 	}
 }

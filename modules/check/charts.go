@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -189,8 +188,9 @@ func (c *checker) chart(m *generation.Module) {
 	for _, call := range o.Calls {
 		if call.Function == "lookup" {
 			if len(m.Decl.Lookup) == 0 && len(o.Lookups) == 0 { // not with these values
-				c.add(Finding{Severity: Note, Check: "charts", Module: m.Name, File: c.chartFile(m, call.File), Line: call.Line,
-					Message: "the template calls lookup, and module(lookup = […]) allows nothing"})
+				const message = "the template calls lookup, and module(lookup = […]) allows nothing"
+				f, _ := c.inChart(m, Note, call.File, call.Line, message)
+				c.add(f)
 			}
 			continue
 		}
@@ -200,8 +200,8 @@ func (c *checker) chart(m *generation.Module) {
 		if looks[call.File] || !call.Differs {
 			severity, what = Note, "where it is used, each render may differ"
 		}
-		f := Finding{Severity: severity, Check: "charts", Module: m.Name, File: c.chartFile(m, call.File), Line: call.Line, Message: "the template calls " + call.Function + ": " + what}
-		if f.File == m.Tree.Dir { // in a packed subchart
+		f, src := c.inChart(m, severity, call.File, call.Line, "the template calls "+call.Function+": "+what)
+		if src == nil { // in a packed subchart
 			f.Line, f.Message = 0, fmt.Sprintf("%s:%d: %s", call.File, call.Line, f.Message)
 		}
 		c.add(f)
@@ -228,20 +228,16 @@ func (c *checker) notAllowed(m *generation.Module, o chart.Offline) {
 	add := func(param, what string, list []chart.Missing, lines map[string][]string) {
 		for _, missing := range list {
 			if missing.Near != "" {
-				f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, missing.File), Message: "there is no kind " + missing.Kind, Hint: "did you mean " + missing.Near + "?"}
-				if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-					f.Line = chart.LineOf(src, missing.Kind, "kind")
-				}
+				f, src := c.inChart(m, Error, missing.File, 0, "there is no kind "+missing.Kind)
+				f.Line, f.Hint = chart.LineOf(src, missing.Kind, "kind"), "did you mean "+missing.Near+"?"
 				c.add(f)
 				continue
 			}
 			c.mu.Lock()
 			lines[m.Name] = append(lines[m.Name], missing.Line)
 			c.mu.Unlock()
-			f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: m.Tree.Dir, Message: what, Hint: "if that is right, add to module(" + param + " = […]) of module.star: " + missing.Line}
-			if missing.File != "" {
-				f.File = c.chartFile(m, missing.File)
-			}
+			f, _ := c.inChart(m, Error, missing.File, 0, what)
+			f.Hint = "if that is right, add to module(" + param + " = […]) of module.star: " + missing.Line
 			c.add(f)
 		}
 	}
@@ -253,14 +249,11 @@ func (c *checker) notAllowed(m *generation.Module, o chart.Offline) {
 func (c *checker) notRendered(m *generation.Module, o chart.Offline, looks bool) {
 	text := o.Err.Error()
 	f := Finding{Severity: Error, Check: "charts", Module: m.Name, Message: text}
-	if at := begins.FindStringSubmatch(text); at != nil {
-		if _, path, ok := strings.Cut(at[1], "/"); ok {
-			f.File, f.Message = c.chartFile(m, path), text[len(at[0]):]
-			f.Line, _ = strconv.Atoi(at[2])
-			f.Col, _ = strconv.Atoi(at[3])
-			if f.Col > 0 {
-				f.Col++ // templates count columns from 0
-			}
+	file, line, col, rest := placeOf(text)
+	if _, path, ok := strings.Cut(file, "/"); ok {
+		f.File, f.Line, f.Col, f.Message = c.chartFile(m, path), line, col, rest
+		if f.Col > 0 {
+			f.Col++ // templates count columns from 0
 		}
 	}
 	switch {
@@ -305,7 +298,8 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 	}
 	kind, _ := one.object["kind"].(string)
 	if version, _ := one.object["apiVersion"].(string); kind == "" { // of a kind without a version its faults tell
-		c.add(Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path), Message: "what it renders to is no object: kind is missing"})
+		f, _ := c.inChart(m, Error, one.path, 0, "what it renders to is no object: kind is missing")
+		c.add(f)
 	} else if _, gone := c.kinds.gone[version+" "+kind]; gone {
 		c.goneKind(m, one.path, version, kind)
 	}
@@ -327,12 +321,23 @@ func (c *checker) manifest(m *generation.Module, one manifest) {
 // notYAML tells of a template that renders to no YAML: its line, and what it renders to there.
 func (c *checker) notYAML(m *generation.Module, path, doc string, err error) {
 	problem, line := chart.Problem(err, doc)
-	f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: "what it renders to is no YAML: " + problem}
-	if src, absent := fs.ReadFile(c.tree.Files, f.File); absent == nil {
+	f, src := c.inChart(m, Error, path, 0, "what it renders to is no YAML: "+problem)
+	if src != nil {
 		p := chart.PlaceOf(src, doc, line, problem)
 		f.Line, f.Hint, f.rendered = p.Line, p.Hint, p.Rendered
 	}
 	c.add(f)
+}
+
+// inChart is a finding about a file of a chart, and the text of the file: nil for one that is not in the tree, as of a
+// fetched chart. Such a finding is about the directory of the module.
+func (c *checker) inChart(m *generation.Module, s Severity, path string, line int, message string) (Finding, []byte) {
+	f := Finding{Severity: s, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Line: line, Message: message}
+	src, err := fs.ReadFile(c.tree.Files, f.File)
+	if err != nil || f.File == m.Tree.Dir {
+		return f, nil
+	}
+	return f, src
 }
 
 // chartFile returns where a file of a chart is in the tree.

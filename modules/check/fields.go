@@ -3,7 +3,6 @@ package check
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -116,28 +115,19 @@ func strictFields(obj map[string]any) (unknown []unknownField, wrong error) {
 // unknownField tells of a field that an object of a rendered template has, and its kind does not. In a chart of
 // somebody else it is a warning: nobody can put it right here.
 func (c *checker) unknownField(m *generation.Module, path, kind, doc string, u unknownField) {
-	f := Finding{
-		Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
-		Message: fmt.Sprintf("%s has no field %s: the API server drops it", kind, u.path),
-	}
-	if f.File == m.Tree.Dir {
-		f.Severity = Warning
-		_, f.Hint = chart.FieldAt(nil, kind, doc, u.path, u.near)
-	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		f.Line, f.Hint = chart.FieldAt(src, kind, doc, u.path, u.near)
+	f, src := c.inChart(m, Error, path, 0, fmt.Sprintf("%s has no field %s: the API server drops it", kind, u.path))
+	f.Line, f.Hint = chart.FieldAt(src, kind, doc, u.path, u.near)
+	if src == nil {
+		f.Severity, f.Line = Warning, 0
 	}
 	c.add(f)
 }
 
 // wrongField tells of a value of a rendered object that its field does not take.
 func (c *checker) wrongField(m *generation.Module, path, kind, at, want string) {
-	f := Finding{
-		Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path),
-		Message: fmt.Sprintf("%s: %s must be %s: the API server refuses the release", kind, at, inWords([]string{want})),
-	}
-	if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
-		f.Line = chart.LineOf(src, kind, at)
-	}
+	text := fmt.Sprintf("%s: %s must be %s: the API server refuses the release", kind, at, inWords([]string{want}))
+	f, src := c.inChart(m, Error, path, 0, text)
+	f.Line = chart.LineOf(src, kind, at)
 	switch want {
 	case "string":
 		f.Hint = "put it in quotes: {{ … | quote }}"
@@ -162,18 +152,15 @@ func (c *checker) selects(m *generation.Module, one manifest) {
 		if has[key] == wanted[key] {
 			continue
 		}
-		f := Finding{
-			Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, one.path),
-			Message: fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and its pods have no such label: the API server refuses the release", kind, key, wanted[key]),
-			Hint:    fmt.Sprintf("write %s: %v below spec.template.metadata.labels, too", key, wanted[key]),
-		}
+		pods := "its pods have no such label"
+		hint := fmt.Sprintf("write %s: %v below spec.template.metadata.labels, too", key, wanted[key])
 		if other, is := has[key]; is {
-			f.Message = fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and this label of its pods is %v: the API server refuses the release", kind, key, wanted[key], other)
-			f.Hint = "write one of both, here and below spec.template.metadata.labels"
+			pods = fmt.Sprintf("this label of its pods is %v", other)
+			hint = "write one of both, here and below spec.template.metadata.labels"
 		}
-		if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil && f.File != m.Tree.Dir {
-			f.Line = chart.LineOf(src, kind, "spec.selector.matchLabels", key)
-		}
+		f, src := c.inChart(m, Error, one.path, 0, fmt.Sprintf("%s: spec.selector.matchLabels.%s is %v, and %s: "+
+			"the API server refuses the release", kind, key, wanted[key], pods))
+		f.Line, f.Hint = chart.LineOf(src, kind, "spec.selector.matchLabels", key), hint
 		c.add(f)
 	}
 }
@@ -259,11 +246,11 @@ func (c *checker) customFields() {
 func (c *checker) faults(m *generation.Module, list []chart.Fault) {
 	for _, fault := range list {
 		_, path, _ := strings.Cut(fault.Template, "/")
-		f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Line: fault.Line, Message: fault.Text}
+		f, src := c.inChart(m, Error, path, fault.Line, fault.Text)
 		if fault.Warns {
 			f.Severity = Warning
 		}
-		if f.File == m.Tree.Dir { // in a fetched chart
+		if src == nil { // in a fetched chart
 			f.Line, f.Message = 0, strings.TrimPrefix(fault.String(), "/")
 		}
 		c.add(f)

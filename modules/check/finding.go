@@ -124,14 +124,23 @@ func findingsOf(check string, at *script.Error) (out []Finding) {
 // times.
 var begins = regexp.MustCompile(`^([^\s:"]+)(?::(\d+))?(?::(\d+))?: `)
 
+// placeOf reads the place at which a text begins, and what follows it: no file without one.
+func placeOf(text string) (file string, line, col int, rest string) {
+	m := begins.FindStringSubmatch(text)
+	if m == nil {
+		return "", 0, 0, text
+	}
+	line, _ = strconv.Atoi(m[2])
+	col, _ = strconv.Atoi(m[3])
+	return m[1], line, col, text[len(m[0]):]
+}
+
 // addText takes a message that may begin with its place.
 func (c *checker) addText(s Severity, check, module, text string) {
 	f := Finding{Severity: s, Check: check, Module: module, Message: text}
-	if m := begins.FindStringSubmatch(text); m != nil {
-		if _, err := fs.Stat(c.tree.Files, m[1]); err == nil {
-			f.File, f.Message = m[1], text[len(m[0]):]
-			f.Line, _ = strconv.Atoi(m[2])
-			f.Col, _ = strconv.Atoi(m[3])
+	if file, line, col, rest := placeOf(text); file != "" {
+		if _, err := fs.Stat(c.tree.Files, file); err == nil {
+			f.File, f.Line, f.Col, f.Message = file, line, col, rest
 		}
 	}
 	c.add(f)
@@ -140,13 +149,10 @@ func (c *checker) addText(s Severity, check, module, text string) {
 // addAt takes a message about a place as declarations have it: "file:line" or
 // "file:line:col".
 func (c *checker) addAt(s Severity, check, module, pos, message, hint string) {
-	f := Finding{Severity: s, Check: check, Module: module, File: pos, Message: message, Hint: hint}
-	if m := begins.FindStringSubmatch(pos + ": "); m != nil {
-		f.File = m[1]
-		f.Line, _ = strconv.Atoi(m[2])
-		f.Col, _ = strconv.Atoi(m[3])
-	}
-	c.add(f)
+	file, line, col, _ := placeOf(pos + ": ")
+	c.add(Finding{
+		Severity: s, Check: check, Module: module, File: cmp.Or(file, pos), Line: line, Col: col, Message: message, Hint: hint,
+	})
 }
 
 // sorted returns all findings once each, by place.

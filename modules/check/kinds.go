@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -276,14 +275,13 @@ func (c *checker) inNoNamespace(module string, w *builtins.WatchBinding) {
 // goneKind tells of an object of a chart whose kind no supported Kubernetes serves.
 func (c *checker) goneKind(m *generation.Module, path, apiVersion, kind string) {
 	problem, instead, _ := c.kinds.unknown(apiVersion, kind)
-	f := Finding{Severity: Error, Check: "charts", Module: m.Name, File: c.chartFile(m, path), Message: problem}
+	f, src := c.inChart(m, Error, path, 0, problem)
+	f.Line = chart.LineOf(src, kind, "apiVersion")
 	if version, _, _ := strings.Cut(instead, " "); version != "" {
 		f.Hint = "write apiVersion: " + version
 	}
-	if f.File == m.Tree.Dir {
+	if src == nil {
 		f.Severity = Warning // of somebody else
-	} else if src, err := fs.ReadFile(c.tree.Files, f.File); err == nil {
-		f.Line = chart.LineOf(src, kind, "apiVersion")
 	}
 	c.add(f)
 }
