@@ -282,7 +282,8 @@ func (c *call) admissionRules(b *AdmissionBinding) error {
 
 // seen says why nobody is asked by the rule.
 func (r AdmissionRule) seen() error {
-	if slices.Equal(r.Groups, []string{groupOf(effect.ModuleAPIVersion)}) && slices.Equal(r.Resources, []string{"modules"}) {
+	group := effect.GroupOf(effect.ModuleAPIVersion)
+	if slices.Equal(r.Groups, []string{group}) && slices.Equal(r.Resources, []string{"modules"}) {
 		return errUnseen
 	}
 	return nil

@@ -302,7 +302,7 @@ var errUnseen = errors.New("no hook is told of Module objects; settings_check(ol
 
 // checkSeen is checkKind for a kind of which hooks are told.
 func checkSeen(apiVersion, kind string) error {
-	if groupOf(apiVersion) == groupOf(effect.ModuleAPIVersion) && kind == effect.ModuleKind {
+	if effect.GroupOf(apiVersion) == effect.GroupOf(effect.ModuleAPIVersion) && kind == effect.ModuleKind {
 		return errUnseen
 	}
 	return checkKind(apiVersion, kind)
