@@ -37,4 +37,12 @@ func TestLinesSayWhyRunsWait(t *testing.T) {
 	if got, want := w.lines()[1], "web slow: [web/slow 0: min_interval= of the hook 1m0s]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	// So the age of its queue does not count it, while it does b's, which the run of a holds up.
+	for _, l := range w.e.Load().Lanes {
+		for _, waits := range l.Waiting {
+			if waits.Held != (l.Queue == "slow") {
+				t.Errorf("of queue %q %v is held: %v", l.Queue, waits.ID, waits.Held)
+			}
+		}
+	}
 }

@@ -12,9 +12,8 @@ import (
 type Load struct {
 	Modules []ModuleLoad
 	Lanes   []LaneLoad
-	// Refused is how many parts of the user's config are not in force, because they are not
-	// right, by module; "global" too. ConfigHeld says that what it has said last stays in
-	// force, for it is gone or cannot be read.
+	// Refused is how many parts of the user's config are not in force, because they are not right, by module; "global"
+	// too. ConfigHeld says that what it has said last stays in force, for it is gone or cannot be read.
 	Refused    map[string]int
 	ConfigHeld bool
 	// Echoing are the hooks that wake themselves, maybe by way of others, and are slowed down.
@@ -28,17 +27,15 @@ type HookLoad struct{ Module, Hook string }
 type ModuleLoad struct {
 	Name  string
 	State status.ModuleState
-	// Drifted is how many objects of its release are not as Starling has left them. Contested are
-	// those, and children of its controllers, that somebody changes again and again, by the manager that
-	// writes them, "" where that is not known.
+	// Drifted is how many objects of its release are not as Starling has left them. Contested are those, and children of
+	// its controllers, that somebody changes again and again, by the manager that writes them, "" where it is not known.
 	Drifted   int
 	Contested map[string]int
 }
 
 // LaneLoad is what waits in one lane.
 type LaneLoad struct {
-	// Module is "global" for global hooks; Queue is empty for the lane that every
-	// module has, else queue= of its hooks.
+	// Module is "global" for global hooks; Queue is "" for the lane that every module has, else queue= of its hooks.
 	Module, Queue string
 	Waiting       []lane.Queued
 }
@@ -50,12 +47,10 @@ func (v *View) AtRest() bool { return !v.leads() || v.standings.AtRest() }
 // Load returns the state of all modules and what waits in their lanes; nothing
 // before [Start].
 func (v *View) Load() Load {
-	var out Load
 	if v.gen == nil {
-		return out
+		return Load{}
 	}
-	out.ConfigHeld = v.configStatus().State == status.ConfigHeld
-	out.Refused = map[string]int{}
+	out := Load{ConfigHeld: v.configStatus().State == status.ConfigHeld, Refused: map[string]int{}}
 	for name, problems := range v.config.Problems() {
 		for _, p := range problems {
 			if p.Outcome != values.Unused {
@@ -65,7 +60,12 @@ func (v *View) Load() Load {
 	}
 	lanes := func(m *module) {
 		for name, l := range m.queues {
-			out.Lanes = append(out.Lanes, LaneLoad{Module: m.name, Queue: name, Waiting: l.Queue()})
+			waiting := l.Queue()
+			for i, w := range waiting {
+				h := m.byKey[w.ID.Group]
+				waiting[i].Held = h != nil && w.ID.Ask == 0 && h.allowedAt(v.now).After(v.now)
+			}
+			out.Lanes = append(out.Lanes, LaneLoad{Module: m.name, Queue: name, Waiting: waiting})
 		}
 		for _, h := range m.hooks {
 			if h.echoes.Trouble() != "" {

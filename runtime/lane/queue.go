@@ -11,6 +11,8 @@ type Queued struct {
 	ID ID
 	// Seq tells apart what waits now from what has waited under the same ID before.
 	Seq int
+	// Held says that it waits as its hook wants it (min_interval=).
+	Held bool
 }
 
 // Queue returns what waits, that included which waits for its next try, but not what

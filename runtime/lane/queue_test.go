@@ -22,11 +22,11 @@ func TestQueue(t *testing.T) {
 	l.Add(ID{Group: "a"}, 0, 1)
 	l.Add(ID{Group: "b"}, 1, 1)
 	l.Add(ID{Group: "a"}, 0, 2)
-	if diff := cmp.Diff([]Queued{{ID{Group: "a"}, 1}, {ID{Group: "b"}, 2}}, queue()); diff != "" {
+	if diff := cmp.Diff([]Queued{{ID: ID{Group: "a"}, Seq: 1}, {ID: ID{Group: "b"}, Seq: 2}}, queue()); diff != "" {
 		t.Error(diff)
 	}
 	w, _ := l.Next(now, ready)
-	if diff := cmp.Diff([]Queued{{ID{Group: "b"}, 2}}, queue()); diff != "" {
+	if diff := cmp.Diff([]Queued{{ID: ID{Group: "b"}, Seq: 2}}, queue()); diff != "" {
 		t.Error(diff)
 	}
 	l.Failed(w, now.Add(time.Hour))

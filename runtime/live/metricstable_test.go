@@ -150,8 +150,10 @@ func TestMetricsOfTheEngine(t *testing.T) {
 			Lanes: []engine.LaneLoad{{Module: "web", Waiting: waiting}, {Module: "web", Queue: "slow"}},
 		}
 	}
-	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}), at)
-	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, lane.Queued{ID: lane.ID{Group: "web/b"}, Seq: 2}), at.Add(5*time.Second))
+	held := lane.Queued{ID: lane.ID{Group: "web/c"}, Held: true} // by its min_interval=, as its author wants it
+	s.look(load(held), at.Add(-time.Hour))
+	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, held), at)
+	s.look(load(lane.Queued{ID: lane.ID{Group: "web/a"}, Seq: 1}, lane.Queued{ID: lane.ID{Group: "web/b"}, Seq: 2}, held), at.Add(5*time.Second))
 	if got := s.texts(t, at.Add(7*time.Second)); !slices.Equal(got, []string{
 		"starling_config_held 1",
 		"starling_config_refused module=web 2",
@@ -159,7 +161,7 @@ func TestMetricsOfTheEngine(t *testing.T) {
 		"starling_module_contested_objects manager=somebody module=web 1",
 		"starling_module_drifted_objects module=web 3",
 		"starling_module_state module=web state=ready 1",
-		"starling_queue_length module=web queue=main 2",
+		"starling_queue_length module=web queue=main 3",
 		"starling_queue_length module=web queue=slow 0",
 		"starling_queue_oldest_seconds module=web queue=main 7",
 		"starling_queue_oldest_seconds module=web queue=slow 0",

@@ -134,7 +134,7 @@ func (s *stateMetrics) collect(now time.Time) []prometheus.Metric {
 		queue := cmp.Or(l.Queue, "main")
 		oldest := now
 		for _, w := range l.Waiting {
-			if began := s.since[queued{l.Module, l.Queue, w.ID, w.Seq}]; began.Before(oldest) {
+			if began := s.since[queued{l.Module, l.Queue, w.ID, w.Seq}]; !w.Held && began.Before(oldest) {
 				oldest = began
 			}
 		}
