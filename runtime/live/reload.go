@@ -110,7 +110,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 	}
 	d.marks.use(next)
 	d.marks.renew()
-	if d.started.Load() {
+	if d.begun {
 		d.metrics.generation.Set(float64(next.Number))
 	}
 	text, level := fmt.Sprintf("generation %d of the module tree is in force", next.Number), zerolog.DebugLevel

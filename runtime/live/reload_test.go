@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/modules/tree"
@@ -231,5 +234,31 @@ func TestAChangeOfNoModuleIsNotTold(t *testing.T) {
 		}
 		f.stop()
 		<-f.ended
+	})
+}
+
+// The metric of the tree in force is that of each process: one that stands by reloads, too.
+func TestAStandbyShowsItsGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, sayingTree)
+		f.start()
+		f.waitReady()
+		g := f.beside(sayingTree)
+		g.start()
+		time.Sleep(5 * time.Second)
+		next := maps.Clone(sayingTree)
+		next["web/hooks/b.star"] = "def f(ctx):\n    pass\n\nhook(f, on = [startup()])\n"
+		for _, p := range []*fixture{f, g} {
+			before := testutil.ToFloat64(p.driver.metrics.generation)
+			p.reload(next)
+			if after := testutil.ToFloat64(p.driver.metrics.generation); before < 1 || after != before+1 {
+				t.Errorf("leads %t: generation %v, then %v", p.leads(), before, after)
+			}
+		}
+		f.stop()
+		g.stop()
+		if err := errors.Join(<-f.ended, <-g.ended); err != nil {
+			t.Error(err)
+		}
 	})
 }

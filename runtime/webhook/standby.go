@@ -47,7 +47,7 @@ func (m *Manager) Ready() bool { return m.ready.Load() }
 // It returns when to come again at the latest.
 func (m *Manager) standBy(ctx context.Context, bindings []bound) time.Time {
 	now := m.o.Now()
-	if m.o.Unreachable != "" || len(bindings) == 0 && !m.o.Always {
+	if m.o.Unreachable != "" || len(bindings) == 0 && !m.o.Always && !m.running {
 		m.ready.Store(true)
 		return now.Add(time.Hour)
 	}

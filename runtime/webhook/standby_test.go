@@ -260,3 +260,39 @@ func TestALeaderThatLeadsAgainBeginsAnew(t *testing.T) {
 	w.manager.TakeAway()
 	w.eventually("it does so again", swept(2))
 }
+
+// A process that stands by and is asked nothing any more goes on to serve the certificate of the one that leads: the
+// date of an old one would be an alert.
+func TestAStandbyIsAskedNothingAnyMore(t *testing.T) {
+	w := newWorld(t, map[string]string{"web/hooks/a.star": twoHooks})
+	putDefinition(w, nil)
+	second := w.beside()
+	var ahead atomic.Int64 // of the clock of the second, in nanoseconds
+	var ends atomic.Pointer[time.Time]
+	second.run(func(o *Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		o.Expires = func(at time.Time) { ends.Store(&at) }
+	})
+	w.run()
+	w.serve("web", true)
+	second.serve("web", true)
+	ahead.Store(int64(time.Hour))
+	w.eventually("both serve the same", second.serves(w))
+
+	none := newWorld(t, map[string]string{"web/hooks/a.star": "def f(ctx):\n    pass\nhook(f, on = [startup])\n"}).gen
+	second.manager.Use(none)
+	w.stop()
+	w.api.Remove("v1", "Secret", "ns", "starling-webhooks")
+	ahead.Store(int64(2 * time.Hour))
+	w.run()
+	w.serve("web", true)
+	w.eventually("both serve the new one", func() error {
+		second.manager.Wake()
+		return second.serves(w)()
+	})
+	if at := ends.Load(); at == nil || !at.Equal(second.manager.server.cert.Load().ends()) {
+		t.Errorf("it says that its certificate ends at %v", at)
+	}
+	w.stop()
+	second.stop()
+}
