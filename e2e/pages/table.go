@@ -32,7 +32,7 @@ var table = []struct {
 	{"docs/charts.md", `^starling fetch`, "it needs registries: TestChartsWithALogin has some"},
 
 	{"docs/on-a-cluster.md", ``, Pods},
-	{"docs/install.md", `^(helm|kubectl (create|label) namespace|starling rbac addons -n starling-system -o values)`, ByHelm},
+	{"docs/install.md", `^(helm|kubectl (create|label) namespace|starling rbac addons -n starling-system --live -o values)`, ByHelm},
 	{"docs/install.md", `^(kubectl|starling (check|rbac))`, Operations},
 	{"docs/monitoring.md", `^(kubectl|go tool pprof)|--context`, Operations},
 	{"docs/replicas.md", `^(kubectl|while)|--context`, Operations},

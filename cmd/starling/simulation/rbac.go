@@ -63,7 +63,7 @@ of the instance lacks, or the user of --as, and prints those, one line for each 
   starling rbac addons --service-account | kubectl apply -f -
   starling rbac addons ingress-nginx -n infra --name addons
   starling rbac addons --make-namespaces
-  starling rbac addons -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
+  starling rbac addons --live -o values > rights.yaml && helm upgrade starling deploy/chart -f rights.yaml`,
 		RunE: f.run,
 	}
 	f.world.Instance.AddNames(cmd.Flags())
