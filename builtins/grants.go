@@ -160,7 +160,7 @@ func (c *call) allowedList(kind effect.Ref, namespaces []string, namespaced bool
 
 // covers compares kind and namespace. The namespace "*" is only covered by "*".
 func (g *Grant) covers(ref effect.Ref, namespaced bool, own string) bool {
-	if !sameKind(effect.Ref{APIVersion: g.APIVersion, Kind: g.Kind}, ref) {
+	if !ref.IsA(g.APIVersion, g.Kind) {
 		return false
 	}
 	switch {
@@ -176,7 +176,7 @@ func (g *Grant) covers(ref effect.Ref, namespaced bool, own string) bool {
 func Granted(grants []Grant, verb, apiVersion, kind string) bool {
 	var verbs []string
 	for _, g := range grants {
-		if sameKind(effect.Ref{APIVersion: g.APIVersion, Kind: g.Kind}, effect.Ref{APIVersion: apiVersion, Kind: kind}) {
+		if (effect.Ref{APIVersion: g.APIVersion, Kind: g.Kind}).IsA(apiVersion, kind) {
 			verbs = append(verbs, g.Verbs...)
 		}
 	}

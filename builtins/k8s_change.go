@@ -226,7 +226,7 @@ func callEvict(c *call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !sameKind(w.Ref, effect.Ref{APIVersion: "v1", Kind: "Pod"}) {
+	if !w.Ref.IsA("v1", "Pod") {
 		return nil, fmt.Errorf("ref: only a Pod can be evicted, not %s", w.Ref)
 	}
 	return nil, c.record(w)

@@ -65,7 +65,7 @@ func (c *call) readObject(given effect.Ref) (map[string]any, effect.Ref, error) 
 	}
 	for _, w := range c.run.Effects.Writes {
 		for _, o := range w.Objects() {
-			if sameKind(o, ref) && o.Namespace == ref.Namespace && o.Name == ref.Name {
+			if o.IsA(ref.APIVersion, ref.Kind) && o.Namespace == ref.Namespace && o.Name == ref.Name {
 				return nil, ref, fmt.Errorf("this run has written %s itself (%s); reads show the cluster before a run's writes", ref, w.Pos)
 			}
 		}
@@ -123,7 +123,7 @@ func (c *call) list() ([]starlark.Value, error) {
 	}
 	for _, w := range c.run.Effects.Writes {
 		for _, o := range w.Objects() {
-			if sameKind(o, kind) && (namespaces == nil || contains(namespaces, o.Namespace)) {
+			if o.IsA(kind.APIVersion, kind.Kind) && (namespaces == nil || contains(namespaces, o.Namespace)) {
 				return nil, fmt.Errorf("this run has written %s itself (%s); lists show the cluster before a run's writes, so list first", o, w.Pos)
 			}
 		}
@@ -183,9 +183,4 @@ func (c *call) namespaced(apiVersion, kind string) (bool, error) {
 		return true, nil
 	}
 	return c.run.Scope(apiVersion, kind)
-}
-
-// sameKind compares group and kind: objects are the same in all versions.
-func sameKind(a, b effect.Ref) bool {
-	return a.Kind == b.Kind && effect.GroupOf(a.APIVersion) == effect.GroupOf(b.APIVersion)
 }

@@ -87,7 +87,7 @@ func (c *call) unchanged(ref effect.Ref) (*effect.Unchanged, error) {
 	if metadata == nil {
 		return nil, err
 	}
-	if !sameKind(id, ref) || id.Namespace != ref.Namespace || id.Name != ref.Name {
+	if !id.IsA(ref.APIVersion, ref.Kind) || id.Namespace != ref.Namespace || id.Name != ref.Name {
 		return nil, fmt.Errorf("if_unchanged: it is %s, not %s", id, ref)
 	}
 	version, _ := metadata["resourceVersion"].(string)

@@ -203,7 +203,7 @@ func (c *checker) example(m *generation.Module, e example, s *store.Store, looku
 		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: %s", ref, warning), u.hint())
 	}
 	for _, h := range m.Hooks {
-		if h.Controller == nil || h.Bindings[0].Watch.Kind != ref.Kind || effect.GroupOf(h.Bindings[0].Watch.APIVersion) != effect.GroupOf(ref.APIVersion) {
+		if h.Controller == nil || !ref.IsA(h.Bindings[0].Watch.APIVersion, h.Bindings[0].Watch.Kind) {
 			continue
 		}
 		c.desired(m, h, e, s, made.Object, builtins.NewLookups(lookups[h]))

@@ -8,7 +8,6 @@ package reads
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -95,16 +94,12 @@ func way(out, from map[string]any, keys []string) (nextOut, nextFrom map[string]
 		case next == nil:
 			next = map[string]any{}
 			out[k] = next
-		case same(next, below):
+		case object.Identical(next, below):
 			return nil, nil
 		}
 		out, from = next, below
 	}
 	return out, from
-}
-
-func same(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 // noEntries stands for a map without any.

@@ -62,6 +62,11 @@ func GroupOf(apiVersion string) string {
 	return group
 }
 
+// IsA says whether the object is of a kind, in whatever version of its API.
+func (r Ref) IsA(apiVersion, kind string) bool {
+	return r.Kind == kind && GroupOf(r.APIVersion) == GroupOf(apiVersion)
+}
+
 // AnyVersion has the group in place of the API version: it is the same in all versions of the kind.
 func (r Ref) AnyVersion() Ref {
 	r.APIVersion = GroupOf(r.APIVersion)

@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,11 @@ func Put(root map[string]any, keys []string, v any) {
 		root = next
 	}
 	root[keys[last]] = v
+}
+
+// Identical says whether two maps are one, not only equal.
+func Identical(a, b map[string]any) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 // child returns what is below v under key; nothing is below a nil.

@@ -108,7 +108,7 @@ func (a *part) action() Action {
 func (d *decision) needOf(a *part) need {
 	c := a.child
 	switch {
-	case slices.ContainsFunc(d.unsure, a.ID.isA):
+	case slices.ContainsFunc(d.unsure, func(k Kind) bool { return a.ID.IsA(k.APIVersion, k.Kind) }):
 		return need{op: OpWait, why: unsyncedWhy(Kind{a.ID.APIVersion, a.ID.Kind})}
 	case c == nil && a.ID.Fields:
 		return need{op: OpWait, why: "the object is not there"}

@@ -40,11 +40,6 @@ func (id ID) key() ID {
 	return id
 }
 
-// isA says whether the child is of a kind, in whatever version of the API.
-func (id ID) isA(k Kind) bool {
-	return id.Kind == k.Kind && effect.GroupOf(id.APIVersion) == effect.GroupOf(k.APIVersion)
-}
-
 // Same says whether both name one child, in whatever version of the API.
 func (id ID) Same(other ID) bool { return id.key() == other.key() }
 

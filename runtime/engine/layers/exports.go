@@ -76,7 +76,7 @@ func (l *Layers) showExports(moved []string, differs bool) []string {
 		return moved
 	}
 	now := l.global.values.Compose()
-	if same(now, l.global.composed) {
+	if object.Identical(now, l.global.composed) {
 		return moved
 	}
 	for _, name := range l.globalMoved(now) {

@@ -12,6 +12,7 @@ import (
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Options configures [Layers].
@@ -142,7 +143,7 @@ func (m *Module) Set(subject string, ops []effect.ValueOp) (switches bool) {
 	}
 	before := m.in.switches.Compose()
 	m.in.switches = m.in.switches.WithHook(subject, values.SwitchOps(ops))
-	return !same(before, m.in.switches.Compose())
+	return !object.Identical(before, m.in.switches.Compose())
 }
 
 // Show has the values show all that was set. It returns the names of the modules whose
@@ -154,7 +155,7 @@ func (m *Module) Show() (moved []string) {
 	m.waits = false
 	now := m.values.Compose()
 	switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
-	case same(now, m.composed):
+	case object.Identical(now, m.composed):
 	case m.isGlobal():
 		return m.in.globalMoved(now)
 	case !below || m.compose(): // global values may hide what is below `global`
@@ -276,7 +277,3 @@ func (m *Module) Version() int { return m.version }
 // Outdate counts as one: whoever has worked with the values does not know of another
 // version of the module.
 func (m *Module) Outdate() { m.version++ }
-
-func same(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
-}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // readers are the modules by the keys below `global` that they read something of; those that
@@ -62,7 +64,7 @@ func equal(a, b any) bool {
 	x, isMap := a.(map[string]any)
 	y, isMapToo := b.(map[string]any)
 	if isMap && isMapToo {
-		return same(x, y)
+		return object.Identical(x, y)
 	}
 	return reflect.DeepEqual(a, b)
 }

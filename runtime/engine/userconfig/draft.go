@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // A config that passes is a draft until it is kept: a process that takes over goes by what is kept, and would undo
@@ -60,6 +61,6 @@ func (c *Config) Count() Outcome {
 // Moves says whether something else comes into force for a module, or for all, once it is kept.
 func (c *Config) Moves(name string) bool {
 	n := c.next
-	return n != nil && (!identical(n.accepted.Global, c.accepted.Global) || !identical(n.accepted.Sections[name], c.accepted.Sections[name]) ||
+	return n != nil && (!object.Identical(n.accepted.Global, c.accepted.Global) || !object.Identical(n.accepted.Sections[name], c.accepted.Sections[name]) ||
 		alone(name, n.accepted, c.accepted, n.origins, c.origins))
 }

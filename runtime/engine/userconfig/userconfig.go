@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // State says what is known of the user's ConfigMap.
@@ -369,14 +370,10 @@ func alone(name string, a, b values.Config, from, was map[string]origin) bool {
 
 // same compares what would be kept of two sections.
 func same(a, b map[string]any) bool {
-	if identical(a, b) {
+	if object.Identical(a, b) {
 		return true
 	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)
-}
-
-func identical(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
