@@ -79,6 +79,7 @@ func TestPodsAreAskedFromOutside(t *testing.T) {
 	shows("global.readyNodes 2 hook global/cluster.star:count_nodes", "explain", "values", "global", "global.readyNodes")
 	shows(`"pod":"`+standby.Name+`"`, "logs", "-o", "json")
 	shows(`"pod":"`+leader.Name+`"`, "logs", "-o", "json")
+	shows("pod="+leader.Name, "describe", "module", "hello") // its log is that of all pods, too
 	shows("info", "log-level", "--pod", standby.Name)
 	if _, _, stderr := ask("get", "modules", "--pod", standby.Name); !strings.Contains(stderr, "note: this starling stands by: it waits for the lease, which ") {
 		t.Errorf("a pod that stands by says %q", stderr)

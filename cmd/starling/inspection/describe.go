@@ -283,7 +283,7 @@ func (f *describeFlags) runs(cmd *cobra.Command, p *page, what string) {
 // lines shows the end of the log of a module, or of one of its hooks, as starling logs does.
 func (f *describeFlags) lines(cmd *cobra.Command, p *page, client *admin.Client, module, hook string) {
 	var last [][]byte
-	err := client.Logs(cmd.Context(), admin.LogsOptions{Module: module, Tail: -1}, func(text []byte) error {
+	err := f.Target.Logs(cmd, client, admin.LogsOptions{Module: module, Tail: -1}, func(text []byte) error {
 		var line struct{ Hook string }
 		if json.Unmarshal(text, &line) == nil && (hook == "" || line.Hook == hook) {
 			last = append(last[max(0, len(last)+1-describedLines):], slices.Clone(text))

@@ -158,7 +158,8 @@ func (s *instanceSource) Describe(ctx context.Context, module string) (string, e
 func (s *instanceSource) Logs(ctx context.Context, module string) (string, error) {
 	return s.pages.ask(ctx, func(cmd *cobra.Command, client *admin.Client) error {
 		lines := logsFlags{output: "text"}
-		return client.Logs(ctx, admin.LogsOptions{Module: module, Tail: shownLines}, lines.printer(cmd.OutOrStdout()))
+		o := admin.LogsOptions{Module: module, Tail: shownLines}
+		return s.pages.flags.Target.Logs(cmd, client, o, lines.printer(cmd.OutOrStdout()))
 	})
 }
 
