@@ -26,6 +26,7 @@ var ranElsewhere = map[string]string{
 	"starling get replicas --context production":                            "TestPodsAreAskedFromOutside, on the real control plane",
 	"starling explain controller apps shop/blog":                            "TestScripts/explaincontroller",
 	"starling fetch addons --update web":                                    "TestScripts/fetch",
+	"starling detach":                                                       "TestScripts/detach",
 	"starling lsp":                                                          "TestScripts/lsp",
 }
 
