@@ -62,10 +62,11 @@ func (t *Target) Logs(
 				defer printing.Unlock()
 				return print(newPodLine(p.Name, line).text)
 			})
-			if failed[i] != nil && cmd.Context().Err() == nil {
+			if cmd.Context().Err() == nil {
 				printing.Lock()
 				defer printing.Unlock()
-				command.Say(cmd, "note: %v", failed[i])
+				ended := fmt.Errorf("the log of pod %s has ended; for that of new pods start again", p.Name)
+				command.Say(cmd, "note: %v", cmp.Or(failed[i], ended))
 			}
 		})
 	}

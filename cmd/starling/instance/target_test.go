@@ -174,7 +174,7 @@ func TestLogsGoOnWhenAPodGoes(t *testing.T) {
 	cmd.SetContext(t.Context())
 	cmd.SetOut(&out)
 	cmd.SetErr(&notes)
-	if err := follow(cmd, asks); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") {
+	if err := follow(cmd, asks); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") || !strings.HasSuffix(notes.String(), "\nnote: the log of pod b has ended; for that of new pods start again\n") {
 		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
 	}
 }
