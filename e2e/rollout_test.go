@@ -58,6 +58,7 @@ hook(take, on = [http.receive("/take", public = True, rate = 1000, burst = 1000)
 // of this machine. It is no parallel test: its namespaces have fixed names, and all pods come to its node.
 func TestRolloutsLoseNothing(t *testing.T) {
 	const ns = "starling-system"
+	t.Setenv("GODEBUG", "http2server=0") // of the pods: an API server asks a Service, not a URL like here, over HTTP/1.1
 	ownNamespaces(t, ns, "hello")
 	work, notes := shared.Namespace(t), shared.Namespace(t)
 	patch(t, "namespaces", "", work, map[string]any{"metadata": map[string]any{"labels": map[string]any{"e2e": work}}})

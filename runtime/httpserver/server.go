@@ -40,8 +40,6 @@ const (
 	readWithin = 15 * time.Second
 	// AnswerWithin is how long a request waits for its hook.
 	AnswerWithin = 60 * time.Second
-	// stopWithin is how long answers may take when the server stops.
-	stopWithin = 2 * time.Second
 	// tryAgain is what clients are told when a hook does not answer now.
 	tryAgain = 10 * time.Second
 )
@@ -85,7 +83,8 @@ type Server struct {
 	o    Options
 	held *httplimit.Room
 	http *http.Server
-	busy sync.WaitGroup
+	end  *httplimit.Ending
+	busy sync.WaitGroup // what hooks are asked
 	// strange is the route of requests that no hook of this process can answer; each has one of the slots.
 	strange *route
 	slots   chan struct{}
@@ -120,28 +119,24 @@ func New(o Options) *Server {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          stdlog.New(io.Discard, "", 0), // what strangers do is no news
 	}
+	s.end = httplimit.Ends(s.http)
 	return s
 }
 
 // Start serves on a listener.
 func (s *Server) Start(ln net.Listener) {
-	s.busy.Go(func() {
-		if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.o.Log.Error().Err(err).Msg("http.receive: the server has stopped")
-		}
+	s.end.Serve(func() error { return s.http.Serve(ln) }, func(err error) {
+		s.o.Log.Error().Err(err).Msg("http.receive: the server has stopped")
 	})
 }
 
-// Drain takes no more requests, and waits until those under way are answered, or ctx ends.
-func (s *Server) Drain(ctx context.Context) { _ = s.http.Shutdown(ctx) }
+// Drain takes no more requests once clients have closed their connections, and waits until those under way are answered,
+// or ctx ends.
+func (s *Server) Drain(ctx context.Context) { s.end.Drain(ctx) }
 
 // Stop lets answers that are being written end, for a moment.
 func (s *Server) Stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-	defer cancel()
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
-	}
+	s.end.Stop()
 	s.busy.Wait()
 }
 

@@ -184,7 +184,7 @@ func (m *Manager) Serve(module *generation.Module, hooks, waits []*generation.Ho
 
 // Drain takes no more requests, for good, and waits until those under way are answered,
 // or ctx ends. Registered webhooks stay.
-func (m *Manager) Drain(ctx context.Context) { m.server.drain(ctx) }
+func (m *Manager) Drain(ctx context.Context) { m.server.end.Drain(ctx) }
 
 // Use has another generation in force. [Manager.Serve] says what its modules serve.
 func (m *Manager) Use(g *generation.Generation) {
@@ -241,7 +241,7 @@ func (m *Manager) Run(ctx context.Context) {
 	defer m.watches.Shutdown()
 	defer func() {
 		if m.listens {
-			m.server.stop()
+			m.server.end.Stop()
 		}
 	}()
 	swept, found := false, make(chan map[string]map[string]any)

@@ -45,8 +45,6 @@ const (
 	// defaultWait is how long the API server waits unless it says otherwise; it never waits longer than maxWait.
 	defaultWait = 10 * time.Second
 	maxWait     = 30 * time.Second
-	// stopWithin is how long requests under way may take when the server stops.
-	stopWithin = 2 * time.Second
 )
 
 // Answer has a hook, by its id, answer a request.
@@ -91,10 +89,9 @@ type server struct {
 
 	routes atomic.Pointer[map[string]route]
 	cert   atomic.Pointer[served]
-	// shown is closed with the first certificate, closing as the server takes no more requests. waiting clients have
-	// come before, which lacks tells of.
-	shown, closing  chan struct{}
-	first, last     sync.Once
+	// shown is closed with the first certificate. waiting clients have come before, which lacks tells of.
+	shown           chan struct{}
+	first           sync.Once
 	waiting         atomic.Int32
 	lacks           func()
 	patience, grace time.Duration // of those clients; readGrace but in tests
@@ -106,14 +103,14 @@ type server struct {
 	// forwarder asks the process that leads; nil: nobody is asked.
 	forwarder *forwarder
 	http      *http.Server
+	end       *httplimit.Ending
 	address   atomic.Value // where it listens, a string
-	stopped   sync.WaitGroup
 }
 
 func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer, observe func(Observation), log zerolog.Logger) *server {
 	s := &server{own: own, others: others, answer: answer, observe: observe, log: log,
 		small: httplimit.NewRoom(smallRoom), reviews: httplimit.NewRoom(reviewRoom), conversions: httplimit.NewRoom(conversionsRoom),
-		slots: httplimit.NewRoom(maxParallel), shown: make(chan struct{}), closing: make(chan struct{}),
+		slots: httplimit.NewRoom(maxParallel), shown: make(chan struct{}),
 		lacks: func() {}, patience: certificateWithin, grace: readGrace}
 	s.routes.Store(&map[string]route{})
 	s.http = &http.Server{
@@ -130,34 +127,17 @@ func newServer(own effect.Instance, others func(effect.Ref) bool, answer Answer,
 			GetCertificate: s.certificate,
 		},
 	}
+	s.end = httplimit.Ends(s.http)
 	return s
 }
 
 // start serves on a listener until stop.
 func (s *server) start(ln net.Listener) {
 	s.address.Store(ln.Addr().String())
-	s.stopped.Go(func() {
-		if err := s.http.ServeTLS(httplimit.Listener(ln, httplimit.MostConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error().Err(err).Msg("webhooks: the server has stopped")
-		}
+	ln = httplimit.Listener(ln, httplimit.MostConnections)
+	s.end.Serve(func() error { return s.http.ServeTLS(ln, "", "") }, func(err error) {
+		s.log.Error().Err(err).Msg("webhooks: the server has stopped")
 	})
-}
-
-// drain takes no more requests, and waits until those under way are answered, or ctx ends.
-func (s *server) drain(ctx context.Context) {
-	s.last.Do(func() { close(s.closing) })
-	_ = s.http.Shutdown(ctx)
-}
-
-// stop lets requests under way finish, for a moment.
-func (s *server) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-	defer cancel()
-	s.last.Do(func() { close(s.closing) })
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
-	}
-	s.stopped.Wait()
 }
 
 // ServeHTTP answers one request. A failure is an error of HTTP: the API server then does what the failure policy says.

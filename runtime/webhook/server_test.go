@@ -74,7 +74,7 @@ func newTestServer(t *testing.T, answer Answer, change ...func(*server)) *testSe
 	s.addr = ln.Addr().String()
 	s.rotate(time.Now())
 	s.start(ln)
-	t.Cleanup(s.stop)
+	t.Cleanup(s.end.Stop)
 	return s
 }
 
@@ -381,7 +381,7 @@ func TestDrain(t *testing.T) {
 	}()
 	<-asked
 	drained := make(chan struct{})
-	go func() { defer close(drained); s.drain(context.Background()) }()
+	go func() { defer close(drained); s.end.Drain(context.Background()) }()
 	for { // until it listens no more
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
@@ -403,7 +403,7 @@ func TestDrain(t *testing.T) {
 	// Nor does it wait for ever.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.drain(ctx)
+	s.end.Drain(ctx)
 }
 
 // A client that has all that it may have of one module holds nobody up there.
@@ -474,7 +474,7 @@ func TestClientsShowACertificate(t *testing.T) {
 	s := newTestServer(t, func(context.Context, string, *builtins.Request) (builtins.Response, error) {
 		return builtins.Response{}, nil
 	})
-	s.stop()
+	s.end.Stop()
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if _, err := tlsfiles.OpenAuthorities(file, clientsFlag); err == nil || err.Error() != "--webhook-client-ca "+file+": it is not there" {
 		t.Error(err)
@@ -509,7 +509,7 @@ func TestClientsShowACertificate(t *testing.T) {
 	s.addr = ln.Addr().String()
 	bundle := s.rotate(time.Now()).bundle
 	s.start(ln)
-	t.Cleanup(s.stop)
+	t.Cleanup(s.end.Stop)
 	for _, tt := range []struct {
 		path, body string
 		cert       []tls.Certificate

@@ -95,7 +95,7 @@ func (s *server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	select {
 	case <-s.shown:
 		return s.cert.Load().cert, nil
-	case <-s.closing:
+	case <-s.end.Begun:
 	case <-hello.Context().Done():
 	case <-late.C:
 	}
