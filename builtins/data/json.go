@@ -93,14 +93,14 @@ func indented(c *spec.Call, text string) (starlark.Value, error) {
 const maxNesting = 1000
 
 func callJSONDecode(c *spec.Call) (starlark.Value, error) {
+	var v starlark.Value
 	bytes, err := jsonBytes(c.Str("x"))
 	if err == nil {
-		err = c.Room(bytes)
+		if err := c.Room(bytes); err != nil {
+			return nil, err
+		}
+		v, err = library(c.Thread, libjson.Module.Members["decode"], c.Arg("x"))
 	}
-	if err != nil {
-		return nil, err
-	}
-	v, err := library(c.Thread, libjson.Module.Members["decode"], c.Arg("x"))
 	if err != nil && c.Arg("default") != nil {
 		return c.Arg("default"), nil
 	}

@@ -184,9 +184,9 @@ func callSplit(c *spec.Call) (starlark.Value, error) {
 		return starlark.NewList([]starlark.Value{starlark.String("")}), nil
 	}
 	if most == 1 {
-		most = -1
+		most = 0
 	}
-	found, err := re.find(c.Ctx, text, most)
+	found, err := findAll(c, re, text, most)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ const (
 	// quickMatch is up to which product of the size of a pattern and of a text nobody looks
 	// at the limits of the run: some tenths of a second.
 	quickMatch = 4_000_000
+	// quickMatches is the same of all matches: each may read to the end.
+	quickMatches = 100_000_000
 	// runesBetween is how many runes lie between two looks.
 	runesBetween = 256
 )
@@ -43,11 +45,14 @@ func newPattern(src string) (*pattern, error) {
 
 // find is FindAllStringSubmatchIndex, which ends with the run.
 func (p *pattern) find(ctx context.Context, text string, most int) (found [][]int, err error) {
-	if p.size*len(text) <= quickMatch {
+	if steps := p.size * len(text); steps <= quickMatch && (most == 1 || steps*len(text) <= quickMatches) {
 		return p.FindAllStringSubmatchIndex(text, most), nil
 	}
 	before := -1 // where the match before ended
 	for at := 0; at <= len(text) && (most < 0 || len(found) < most); {
+		if ctx.Err() != nil { // matches may be shorter than what lies between two looks
+			return nil, context.Cause(ctx)
+		}
 		m, err := p.from(ctx, text, at)
 		if err != nil || m == nil {
 			return found, err

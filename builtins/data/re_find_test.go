@@ -50,18 +50,20 @@ func TestMatchesAreTheLibrarysOwn(t *testing.T) {
 	}
 }
 
-// A match that would take minutes ends with its run.
+// A match that would take minutes ends with its run, and so do matches that together would.
 func TestAMatchEndsWithItsRun(t *testing.T) {
 	over := errors.New("over")
-	for _, src := range []string{"((a{0,100}){0,10})*b", "(a|aa|aaa|b){0,900}c"} {
+	for _, src := range []string{"((a{0,100}){0,10})*b", "(a|aa|aaa|b){0,900}c", "a*b|a", "a{0,200}b|a"} {
 		p, err := newPattern(src)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, over)
 		defer stop()
-		if _, err := p.find(ctx, strings.Repeat("a", maxMatched), -1); !errors.Is(err, over) {
-			t.Errorf("%s: %v", src, err)
+		for _, n := range []int{maxMatched, quickMatch / p.size} {
+			if _, err := p.find(ctx, strings.Repeat("a", n), -1); !errors.Is(err, over) {
+				t.Errorf("%s, %d: %v", src, n, err)
+			}
 		}
 	}
 }

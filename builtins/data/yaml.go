@@ -151,7 +151,12 @@ func decodeYAML(doc []byte) (starlark.Value, error) {
 		return nil, fmt.Errorf("the text %w", err)
 	}
 	var raw any
-	if err := goyaml.UnmarshalStrict(doc, &raw); err != nil {
+	err := goyaml.UnmarshalStrict(doc, &raw)
+	if bounded.Overrides(doc, err) {
+		raw = nil
+		err = goyaml.Unmarshal(doc, &raw)
+	}
+	if err != nil {
 		return nil, errors.New(message.Line(strings.TrimPrefix(message.YAML(err.Error(), doc), "yaml: ")))
 	}
 	left := object.MaxBytes

@@ -57,7 +57,7 @@ func hookFields(all []string) []CtxField {
 	each, changes := []string{onEach, onCleanup}, []string{onWatch, onEach, onCleanup}
 	return slices.Concat([]CtxField{
 		{Path: "ctx.snapshots", Type: "dict of lists", In: all, Example: `{"nodes": [{"name": "a", "ready": True}]}`,
-			Doc: "By the name of each watch of the hook, the list of all its results, sorted by namespace and name. It is there in each run, whatever has triggered it."},
+			Doc: "By the name of each watch of the hook, the list of all its results, sorted by namespace and name. It is there in each run, whatever has triggered it. dict(ctx.snapshots) has the methods of a dict."},
 		{Path: "ctx.key", Type: "string", In: each, Example: `"web/shop"`,
 			Doc: "With for_each, \"namespace/name\" (or \"name\", of a kind without namespaces) of the object that the run is about; else None."},
 		{Path: "ctx.object", Type: "any", In: each, Example: `{"name": "shop", "replicas": 2}`,

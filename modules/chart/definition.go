@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -46,7 +45,7 @@ func Definitions(f File) ([]Definition, error) {
 	}
 	var found []Definition
 	for i, doc := range docs {
-		data, err := yaml.YAMLToJSONStrict(doc)
+		data, err := bounded.YAMLToJSON(doc)
 		if err != nil {
 			return nil, fmt.Errorf("%s: document %d: %s", f.Path, i+1, Tidy(message.YAML(err.Error(), doc)))
 		}

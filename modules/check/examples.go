@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/builtins/spec"
@@ -102,7 +101,7 @@ func readObjects(data []byte) (out []map[string]any, err error) {
 		return nil, err
 	}
 	for i, doc := range docs {
-		text, err := yaml.YAMLToJSONStrict(doc)
+		text, err := bounded.YAMLToJSON(doc)
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", i+1, err)
 		}

@@ -58,6 +58,16 @@ func helmRelease(spec string) string {
 	return "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: web}\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
 }
 
+// withChart is one with its chart.
+func withChart(spec string) string {
+	return helmRelease(spec+"\nchartRef: {kind: OCIRepository, name: x}") + `---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: x, namespace: web}
+spec: {url: oci://example.com/x, ref: {tag: 1.0.0}}
+`
+}
+
 // Each of these is an error of the stream, or a note with its line; the module waits where it would not be what it
 // was.
 func TestFluxOfBadInput(t *testing.T) {
@@ -84,7 +94,14 @@ func TestFluxOfBadInput(t *testing.T) {
 		{"values into a list", helmRelease("valuesFrom:\n- {kind: Secret, name: x, targetPath: 'a[0].b'}"), `line 6: spec.valuesFrom: targetPath "a[0].b" leads into a list`, true},
 		{"a new field of valuesFrom", helmRelease("valuesFrom:\n- {kind: Secret, name: x, mode: y}"), `line 6: spec.valuesFrom: starling new does not know the field mode`, true},
 		{"a field nobody knows", helmRelease("install: {novel: 1}"), "line 5: spec.install.novel: starling new does not know this field", true},
-		{"another cluster", helmRelease("kubeConfig: {secretRef: {name: x}}"), "line 5: spec.kubeConfig: ", true},
+		{"another cluster", withChart("kubeConfig: {secretRef: {name: x}}"), "line 5: spec.kubeConfig: ", true},
+		{"patches", withChart("postRenderers: [{kustomize: {patches: []}}]"), "line 5: spec.postRenderers: ", true},
+		{"values that were kept", withChart("upgrade: {preserveValues: true}"), "line 5: spec.upgrade.preserveValues: ", true},
+		{"no values that were kept", withChart("interval: 1m\nupgrade: {preserveValues: false}"), "line 5: spec.interval: ", false},
+		{"other files with values", strings.Replace(withChart("interval: 1m"), "chartRef: {kind: OCIRepository, name: x}",
+			"chart: {spec: {chart: x, valuesFiles: [a.yaml], sourceRef: {kind: HelmRepository, name: y}}}", 1),
+			"line 6: spec.chart.spec.valuesFiles: ", true},
+		{"nothing that is missing", withChart("interval: 1m"), "line 5: spec.interval: ", false},
 		{"a duration", helmRelease("timeout: soon"), "line 5: timeout = …: spec.timeout is no duration", true},
 		{"a long time", helmRelease("timeout: 3h"), "line 5: spec.timeout: 3h0m0s is more than 2h", true},
 		{"an element by place", helmRelease("driftDetection:\n  ignore: [{paths: [/a/0]}]"), `line 6: ignore = […]: spec.driftDetection.ignore: "/a/0" names an element of a list by its place`, true},

@@ -120,6 +120,18 @@ var releaseFields = map[string]fluxField{
 	"spec.upgrade.cleanupOnFail":            {Left, keepsAll},
 }
 
+// unlike are fields without which the release would not be what it was: its module waits.
+var unlike = []struct {
+	path []string
+	what string
+}{
+	{[]string{"kubeConfig"}, "a Starling in the other cluster"},
+	{[]string{"postRenderers"}, "the patches of postRenderers"},
+	{[]string{"upgrade", "preserveValues"}, "the values of the release"},
+	{[]string{"chart", "spec", "valuesFiles"}, "the other files with values"},
+	{[]string{"chart", "spec", "valuesFile"}, "the other file with values"},
+}
+
 // table notes what becomes of the fields below one of an object, each with its line, and names the fields that are not
 // in the table.
 func (n *notes) table(node *yaml.Node, path string, fields map[string]fluxField, what string) {
@@ -171,6 +183,11 @@ func (f *flux) fields(m *module, n *notes, o *fluxObject, spec *yaml.Node) {
 	if text(spec, "suspend") == "true" {
 		n.add(Changed, "line %d: spec.suspend: the module waits; later %sPaused in the user's ConfigMap pauses it", field(spec, "suspend").Line, tree.Key(m.name))
 		m.lacks("the HelmRelease was suspended")
+	}
+	for _, part := range unlike {
+		if is := field(spec, part.path...); is != nil && is.Value != "false" {
+			m.lacks(part.what)
+		}
 	}
 	switch install, upgrade := text(spec, "install", "disableWait") == "true", text(spec, "upgrade", "disableWait") == "true"; {
 	case install && upgrade:

@@ -86,17 +86,23 @@ def lay(more):
         else:
             values.set([key], value)
 
+def one(text):  # as Flux reads it: a truth value, a whole number, or a text as it is, without the quotes around it
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.match("^(0|-?[1-9][0-9]{0,17})$", text):
+        return int(text)
+    return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0] else text
+
 def values_from(ctx):
     for watch, what, optional, path in FROM:
         texts = ctx.snapshots[watch]
         if not texts and not optional:
             fail(what + " is not there")
         for text in texts:
-            value = yaml.decode(text)
             if path == None:
-                lay(value or {})
-            else:  # one value: a number and a truth value are what they are, all else is a text
-                values.set(path, value if type(value) in ("bool", "int", "string") else text)
+                lay(yaml.decode(text) or {})
+            else:
+                values.set(path, one(text))
     lay(OWN)
 
 hook(

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -154,7 +152,7 @@ func parseMap(file string, data []byte, what string) (m map[string]any, err erro
 	if err := bounded.CheckYAML(data); err != nil {
 		return nil, fmt.Errorf("%s %w", file, err)
 	}
-	raw, err := yaml.YAMLToJSONStrict(data)
+	raw, err := bounded.YAMLToJSON(data)
 	if err != nil {
 		return nil, yamlError(file, data, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/message"
@@ -33,7 +32,7 @@ func parseYAML(text []byte) (map[string]any, error) {
 	if err := bounded.CheckYAML(text); err != nil {
 		return nil, err
 	}
-	data, err := yaml.YAMLToJSONStrict(text)
+	data, err := bounded.YAMLToJSON(text)
 	if err != nil {
 		return nil, yamlError(message.YAML(err.Error(), text))
 	}

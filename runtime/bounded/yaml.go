@@ -5,15 +5,18 @@ package bounded
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	k8syaml "sigs.k8s.io/yaml"
 )
 
 const (
@@ -129,6 +132,28 @@ func SplitYAML(text []byte) ([][]byte, error) {
 			docs = append(docs, doc)
 		}
 	}
+}
+
+// YAMLToJSON refuses a key that stands twice, but for one that overrides what a merge (<<) has brought.
+func YAMLToJSON(text []byte) ([]byte, error) {
+	data, err := k8syaml.YAMLToJSONStrict(text)
+	if Overrides(text, err) {
+		return k8syaml.YAMLToJSON(text)
+	}
+	return data, err
+}
+
+// Overrides says that err, of a strict parser, is about no key that stands twice, but about keys that override what a
+// merge (<<) has brought, which it takes for the same.
+func Overrides(text []byte, err error) bool {
+	if err == nil || !strings.Contains(err.Error(), "already set in map") || !bytes.Contains(text, []byte("<<")) {
+		return false
+	}
+	docs, err := yamlNodes(text)
+	for _, doc := range docs {
+		err = cmp.Or(err, doc.Decode(new(any)))
+	}
+	return err == nil
 }
 
 // YAMLBytes is about how much memory a parser takes for a text.

@@ -57,8 +57,8 @@ func newExplainValuesCommand(version string) *cobra.Command {
 of a module, or of those of the global hooks: global; with --context or --kubeconfig the
 pod that leads in that cluster. With TREE it asks nobody:
 the hooks of the tree run in a simulated cluster, which is empty but for --filename,
-or, with --live, the real one, which is only read. There the module is on, whatever
-switches it.
+or, with --live, the real one, which is only read. There a module that nobody has
+switched on or off is on.
 
 PATH is dotted, the longest key that is there wins; or a JSON list of exact keys. One
 that names a single value shows what it overrides, too. Secrets that hooks have set

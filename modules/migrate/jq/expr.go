@@ -134,10 +134,9 @@ func mapFields() []string {
 		nodeSelector requests spec status stringData`)
 }
 
-// textPaths hold a text in every object. A namespace is one in every object that has one.
+// textPaths hold a text in every object. A namespace is none of them: Nodes have none.
 func textPaths() []string {
-	return strings.Fields(`apiVersion kind metadata.creationTimestamp metadata.name metadata.namespace
-		metadata.resourceVersion metadata.uid`)
+	return strings.Fields(`apiVersion kind metadata.creationTimestamp metadata.name metadata.resourceVersion metadata.uid`)
 }
 
 // binary joins two expressions; an operator groups to the left.
