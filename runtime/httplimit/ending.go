@@ -17,8 +17,8 @@ const (
 	stopWithin = 2 * time.Second
 )
 
-// Ending is the end of a server that loses no request. Over HTTP/1.1 a request may be on its way on a kept connection as
-// the server closes that one, and its client cannot know whether it was worked on: so the API server refuses the object.
+// Ending is the end of a server that loses no request. Over HTTP/1.1 a request may be on its way on a kept connection
+// as the server closes it. A client cannot know whether it was worked on: so the API server refuses the object.
 type Ending struct {
 	server *http.Server
 	// Begun is closed as [Ending.Drain] or [Ending.Stop] begins.

@@ -130,8 +130,8 @@ func (s *Server) Start(ln net.Listener) {
 	})
 }
 
-// Drain takes no more requests once clients have closed their connections, and waits until those under way are answered,
-// or ctx ends.
+// Drain takes no more requests once clients have closed their connections, and waits until those under way are
+// answered, or ctx ends.
 func (s *Server) Drain(ctx context.Context) { s.end.Drain(ctx) }
 
 // Stop lets answers that are being written end, for a moment.
