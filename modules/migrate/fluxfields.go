@@ -70,11 +70,11 @@ const (
 	keepsAll    = "objects that a failed upgrade has made stay for its next try"
 )
 
-// releaseFields are those of a HelmRelease.
+// releaseFields are those of a HelmRelease. What is said of an install counts for upgrades, unless these have their own.
 var releaseFields = map[string]fluxField{
 	"spec.releaseName": {}, "spec.targetNamespace": {}, "spec.storageNamespace": {}, "spec.values": {}, "spec.valuesFrom": {},
 	"spec.chartRef": {}, "spec.dependsOn": {}, "spec.driftDetection.mode": {}, "spec.driftDetection.ignore": {}, "spec.timeout": {},
-	"spec.suspend": {}, "spec.install.disableWait": {}, "spec.upgrade.disableWait": {}, "spec.install.crds": {}, "spec.upgrade.crds": {},
+	"spec.suspend": {}, "spec.install.disableWait": {}, "spec.install.crds": {},
 	"spec.commonMetadata.labels": {},
 
 	"spec.interval":                         {Done, "no time is needed: watches tell of changes at once"},
@@ -95,25 +95,16 @@ var releaseFields = map[string]fluxField{
 	"spec.uninstall":                        {Left, "an uninstall runs the hooks of the chart and keeps no history; starling detach leaves the objects"},
 	"spec.install.createNamespace":          {Done, "a namespace is made when it is missing"},
 	"spec.install.timeout":                  {Left, takesTime},
-	"spec.upgrade.timeout":                  {Left, takesTime},
 	"spec.install.remediation":              {Changed, retries},
 	"spec.upgrade.remediation":              {Changed, remediation},
 	"spec.install.strategy":                 {Left, retries},
-	"spec.upgrade.strategy":                 {Left, retries},
 	"spec.install.skipCRDs":                 {Left, crds},
-	"spec.upgrade.skipCRDs":                 {Left, crds},
 	"spec.install.disableHooks":             {Left, noHooks},
-	"spec.upgrade.disableHooks":             {Left, noHooks},
 	"spec.install.disableWaitForJobs":       {Left, waitForJobs},
-	"spec.upgrade.disableWaitForJobs":       {Left, waitForJobs},
 	"spec.install.disableSchemaValidation":  {Left, noSchema},
-	"spec.upgrade.disableSchemaValidation":  {Left, noSchema},
 	"spec.install.disableOpenAPIValidation": {Done, noOpenAPI},
-	"spec.upgrade.disableOpenAPIValidation": {Done, noOpenAPI},
 	"spec.install.disableTakeOwnership":     {Changed, "adopt = True takes over what nobody else has"},
-	"spec.upgrade.disableTakeOwnership":     {Changed, "adopt = True takes over what nobody else has"},
 	"spec.install.serverSideApply":          {Done, applies},
-	"spec.upgrade.serverSideApply":          {Done, applies},
 	"spec.install.replace":                  {Done, "a name that is free again is used again"},
 	"spec.upgrade.force":                    {Left, noForce},
 	"spec.upgrade.preserveValues":           {Left, "the values of the tree are all there are: write those of the release (helm get values) into values.yaml"},
@@ -143,6 +134,9 @@ func (n *notes) table(node *yaml.Node, path string, fields map[string]fluxField,
 		key, value := at.Content[i], followed(at.Content[i+1])
 		p := path + "." + key.Value
 		f, known := fields[p]
+		if !known {
+			f, known = fields[strings.Replace(p, "spec.upgrade.", "spec.install.", 1)]
+		}
 		switch below := value.Kind == yaml.MappingNode && !known; {
 		case known && (f.text == "" || value.Value == "false"): // false is the default of all these
 		case known:

@@ -44,6 +44,9 @@ func numbers(v any) any {
 	return v
 }
 
+// exactly is the path of exactly these keys.
+func exactly(keys ...string) Path { return Path{keys: append([]string{}, keys...)} }
+
 func TestPaths(t *testing.T) {
 	root := decode(t, `{
 		"metadata": {"labels": {"app.kubernetes.io/name": "web", "app": "x", "app.kubernetes": {"io/name": "never"}}},
@@ -51,7 +54,7 @@ func TestPaths(t *testing.T) {
 		"list": [{"name": "a"}, [10, 20]],
 		"null": null, "": {"x": 5}, "a.b.c": 4
 	}`).(map[string]any)
-	list := func(keys ...string) Path { return Exact(keys...) }
+	list := func(keys ...string) Path { return exactly(keys...) }
 	for _, tc := range []struct {
 		path Path
 		keys []string
@@ -89,7 +92,7 @@ func TestPaths(t *testing.T) {
 	if got := Dotted("a.b").Resolve(nil); !cmp.Equal(got, []string{"a", "b"}) {
 		t.Errorf("in nothing: %q", got)
 	}
-	if got := Exact("a", "b.c", "", "d").String(); got != `a["b.c"][""].d` {
+	if got := exactly("a", "b.c", "", "d").String(); got != `a["b.c"][""].d` {
 		t.Errorf("text: %s", got)
 	}
 }
@@ -218,7 +221,7 @@ func FuzzPath(f *testing.F) {
 		if ok != okExact || !cmp.Equal(v, exact) {
 			t.Errorf("%q: got %v, %v; by its keys %v, %v", path, v, ok, exact, okExact)
 		}
-		if again := Exact(keys...).Resolve(root); !cmp.Equal(again, keys) {
+		if again := exactly(keys...).Resolve(root); !cmp.Equal(again, keys) {
 			t.Errorf("%q: exact keys %q became %q", path, keys, again)
 		}
 	})

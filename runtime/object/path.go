@@ -27,9 +27,6 @@ const maxPath = 4096
 // Dotted returns the path that s is, as dotted text.
 func Dotted(s string) Path { return Path{text: s} }
 
-// Exact returns the path of exactly these keys.
-func Exact(keys ...string) Path { return Path{keys: append([]string{}, keys...)} }
-
 // ParsePath reads a path as hooks write it: dotted text, or a list of exact
 // keys, in which list indexes may be ints. An empty path is an error.
 func ParsePath(v starlark.Value) (Path, error) {
