@@ -70,7 +70,7 @@ const (
 	keepsAll    = "objects that a failed upgrade has made stay for its next try"
 )
 
-// releaseFields are those of a HelmRelease. What is said of an install counts for upgrades, unless these have their own.
+// releaseFields are those of a HelmRelease. An entry of spec.install counts for spec.upgrade where that has none.
 var releaseFields = map[string]fluxField{
 	"spec.releaseName": {}, "spec.targetNamespace": {}, "spec.storageNamespace": {}, "spec.values": {}, "spec.valuesFrom": {},
 	"spec.chartRef": {}, "spec.dependsOn": {}, "spec.driftDetection.mode": {}, "spec.driftDetection.ignore": {}, "spec.timeout": {},
