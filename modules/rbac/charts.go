@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/values"
@@ -136,6 +137,9 @@ func (b *builder) sections() (map[string]*values.Composer, error) {
 			s.ConfigSchema, s.Schema = cs, all
 		}
 		out[m.Name] = values.NewComposer(s)
+		if drift := user.Policies[m.Name].Drift; drift != "" && drift != builtins.DriftIgnore { // which may be taken back
+			m.Decl.Drift = drift
+		}
 		if ofUser != nil {
 			problems = append(problems, out[m.Name].CheckConfig(ofUser, nil)...)
 		}

@@ -108,12 +108,10 @@ func Compute(ctx context.Context, o Options) (Result, error) {
 	}
 	var broken []error
 	for _, m := range gen.All() {
-		if m.Err != nil {
-			broken = append(broken, m.Err)
-		}
+		broken = append(broken, m.Err)
 	}
-	if len(broken) > 0 {
-		return Result{}, errors.Join(broken...)
+	if err := errors.Join(broken...); err != nil {
+		return Result{}, err
 	}
 	b := newBuilder(ctx, o, gen)
 	b.definitions()
@@ -169,11 +167,8 @@ func (b *builder) make(namespace string) {
 
 // there says whether a namespace is there before the roles are; "" is the whole cluster.
 func (b *builder) there(namespace string) bool {
-	switch namespace {
-	case "", b.o.Namespace, "default", "kube-system", "kube-public", "kube-node-lease":
-		return true
-	}
-	return false
+	always := []string{"", b.o.Namespace, "default", "kube-system", "kube-public", "kube-node-lease"}
+	return slices.Contains(always, namespace)
 }
 
 // namespace is the one that a module is released to, and that its hooks mean when

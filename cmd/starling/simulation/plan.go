@@ -91,14 +91,14 @@ func (f *World) Plan(ctx context.Context, stdin io.Reader) (*plan.Plan, error) {
 	}
 	p, err := plan.Make(ctx, w)
 	if err == nil && f.Live && !f.offline {
-		err = f.rights(ctx, p, gen)
+		err = f.rights(ctx, p, gen, w)
 	}
 	return p, err
 }
 
 // rights adds to a plan what the instance's ServiceAccount lacks for the releases that it installs or upgrades, where
 // it is there, and the user may ask for it.
-func (f *World) rights(ctx context.Context, p *plan.Plan, gen *generation.Generation) error {
+func (f *World) rights(ctx context.Context, p *plan.Plan, gen *generation.Generation, w *sim.World) error {
 	var names []string
 	for _, m := range p.Modules {
 		if m.Action == plan.Install || m.Action == plan.Upgrade {
@@ -118,12 +118,13 @@ func (f *World) rights(ctx context.Context, p *plan.Plan, gen *generation.Genera
 	if account == nil || err != nil {
 		return ctx.Err()
 	}
+	config, _ := w.UserConfig() // the plan tells why it cannot be read
 	needed, err := rbac.Compute(ctx, rbac.Options{
-		Tree: gen.Tree, Modules: names, Namespace: at.Namespace, Name: at.Name, Renderer: process.NewRenderer(),
+		Tree: gen.Tree, Modules: names, Namespace: at.Namespace, Name: at.Name, Renderer: process.NewRenderer(), Config: config,
 		Over: func(o *sim.Options) { o.Origin, o.Now = sim.Live(ctx, client), time.Now() },
 	})
 	if err != nil {
-		return ctx.Err() // the plan tells of modules that do not load
+		return ctx.Err() // the plan tells of modules that do not load, and of the config
 	}
 	lacks, err := lackingRights(ctx, f.Access, at.Namespace, at.User(), needed)
 	if err == nil && len(lacks) > 0 {
