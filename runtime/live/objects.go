@@ -12,7 +12,8 @@ import (
 // openObjects prepares the Module objects. They say nothing, and nobody looks at them, when they
 // are switched off.
 func (d *Driver) openObjects(own effect.Instance) {
-	d.user = &userConfig{put: d.inbox.put, own: own, objects: map[string]modules.Object{}, asked: map[string]engine.ConfigObject{}}
+	d.user = &userConfig{put: d.inbox.put, own: own, gone: map[string]bool{},
+		objects: map[string]modules.Object{}, asked: map[string]engine.ConfigObject{}}
 	if d.o.ModuleObjects {
 		d.user.state = unread
 	}

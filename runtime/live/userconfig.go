@@ -27,6 +27,7 @@ type userConfig struct {
 	state   engine.ConfigState
 	objects map[string]modules.Object      // of any instance, by name
 	asked   map[string]engine.ConfigObject // those of this instance
+	gone    map[string]bool                // those that were deleted, whose spec the engine has still
 	failing bool                           // they cannot be read
 }
 
@@ -84,6 +85,7 @@ func (u *userConfig) list(look func() (entries []watch.Entry, served, known bool
 		return
 	}
 	u.state, u.objects, u.asked = engine.ConfigUnreadable, map[string]modules.Object{}, map[string]engine.ConfigObject{}
+	clear(u.gone)
 	if served {
 		u.state = engine.ConfigPresent
 		for _, e := range entries {
@@ -115,18 +117,18 @@ func (u *userConfig) change(events []watch.Event) {
 	for _, ev := range events {
 		o := modules.Read(ev.Result)
 		before := u.objects[ev.Name]
+		_, was := u.asked[ev.Name]
 		if ev.Type == watch.Deleted {
 			delete(u.objects, ev.Name)
-			_, was := u.asked[ev.Name]
 			delete(u.asked, ev.Name)
-			news = news || was
+			news, u.gone[ev.Name] = news || was, was
 			continue
 		}
-		_, was := u.asked[ev.Name]
 		u.set(o)
 		_, is := u.asked[ev.Name]
 		changed := was != is || before.UID != o.UID || before.Generation != o.Generation
-		news = news || changed && (was || is && o.Says)
+		news = news || changed && (was || is && (o.Says || u.gone[ev.Name]))
+		delete(u.gone, ev.Name)
 	}
 	if news {
 		u.tell()

@@ -15,7 +15,7 @@ import (
 // is heard.
 func TestAnObjectThatWasMadeAnewIsHeard(t *testing.T) {
 	b := newInbox()
-	u := &userConfig{put: b.put, own: effect.Instance{Namespace: "ops", Name: "starling"}, objects: map[string]modules.Object{}, asked: map[string]engine.ConfigObject{}}
+	u := &userConfig{put: b.put, own: effect.Instance{Namespace: "ops", Name: "starling"}, objects: map[string]modules.Object{}, asked: map[string]engine.ConfigObject{}, gone: map[string]bool{}}
 	u.read(func() *engine.Config { return &engine.Config{State: engine.ConfigPresent} })
 	u.again()
 	u.state = engine.ConfigPresent
@@ -37,5 +37,20 @@ func TestAnObjectThatWasMadeAnewIsHeard(t *testing.T) {
 			t.Fatalf("the engine hears of %+v, want %s", in, want)
 		}
 		change("two", "large")
+	}
+	// Nor does what it said before outlive one that says nothing.
+	u.change([]watch.Event{{Type: watch.Deleted, Name: "web"}})
+	if in, ok := b.take(); !ok || len(in.(engine.Config).Objects) != 0 {
+		t.Fatalf("the engine hears of %+v, want no object", in)
+	}
+	kept, _, err := modules.Filter(map[string]any{
+		"metadata": map[string]any{"name": "web", "uid": "three", "generation": int64(1), "labels": map[string]any{effect.InstanceLabel: "ops.starling"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.change([]watch.Event{{Type: watch.Added, Name: "web", Result: kept}})
+	if _, ok := b.take(); !ok {
+		t.Error("the engine does not hear of an object that was made anew without a spec")
 	}
 }
