@@ -195,6 +195,9 @@ func TestAReloadAsksEnabledAgain(t *testing.T) {
 	again := *next
 	w.reload(&again)
 	w.state("web", status.ModuleOff, "so")
+	if w.module("web").Enabled {
+		t.Error("enabled() says no, and the module is told to be enabled")
+	}
 	if !slices.Equal(w.gone, []string{"web"}) {
 		t.Errorf("gone %v", w.gone)
 	}

@@ -188,9 +188,9 @@ func (v *View) moduleStatus(m *module) status.Module {
 		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: v.standings.Since(m.name)}
 	}
 	out := status.Module{
-		Name: m.name, State: state, Reason: reason, Enabled: !m.removed && v.resolveSwitch(m).On,
-		Since: v.standings.Since(m.name), LastError: m.pass.Err(), Problems: v.problems(m), Unknown: m.findings[unknown],
-		Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
+		Name: m.name, State: state, Reason: reason, Since: v.standings.Since(m.name), LastError: m.pass.Err(),
+		Enabled: !m.removed && v.resolveSwitch(m).On && m.verdict.State != status.ModuleOff, Unknown: m.findings[unknown],
+		Problems: v.problems(m), Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
 	}
 	if m.pass.Awaits() == lane.AwaitsTree {
 		out.LastError = ""

@@ -63,15 +63,12 @@ func progress(m status.Module, hooks []status.Hook) (ready, reconciling, stalled
 	return ready, condition("Reconciling", is.reconciling, why, ""), condition("Stalled", is.stalled, is.reason, "")
 }
 
-// enabled says whether the module is switched on.
+// enabled says whether the module is switched on, and enabled() does not say no.
 func enabled(m status.Module) metav1.Condition {
-	switch {
-	case m.Enabled:
+	if m.Enabled {
 		return condition("Enabled", true, "On", "")
-	case m.State == status.ModuleOff:
-		return condition("Enabled", false, "Off", m.Reason)
 	}
-	return condition("Enabled", false, "Off", "")
+	return condition("Enabled", false, "Off", m.Reason)
 }
 
 // refusedValues begins the error of a release whose values do not pass a schema.
