@@ -121,7 +121,9 @@ func (u *userConfig) change(events []watch.Event) {
 		if ev.Type == watch.Deleted {
 			delete(u.objects, ev.Name)
 			delete(u.asked, ev.Name)
-			news, u.gone[ev.Name] = news || was, was
+			if was {
+				news, u.gone[ev.Name] = true, true
+			}
 			continue
 		}
 		u.set(o)
