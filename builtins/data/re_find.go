@@ -13,10 +13,8 @@ import (
 
 const (
 	// quickMatch is up to which product of the size of a pattern and of a text nobody looks
-	// at the limits of the run: some tenths of a second.
+	// at the limits of the run: some tenths of a second. Of all matches each may read to the end.
 	quickMatch = 4_000_000
-	// quickMatches is the same of all matches: each may read to the end.
-	quickMatches = 100_000_000
 	// runesBetween is how many runes lie between two looks.
 	runesBetween = 256
 )
@@ -45,7 +43,7 @@ func newPattern(src string) (*pattern, error) {
 
 // find is FindAllStringSubmatchIndex, which ends with the run.
 func (p *pattern) find(ctx context.Context, text string, most int) (found [][]int, err error) {
-	if steps := p.size * len(text); steps <= quickMatch && (most == 1 || steps*len(text) <= quickMatches) {
+	if steps := p.size * len(text); steps <= quickMatch && (most == 1 || steps*len(text) <= 25*quickMatch) {
 		return p.FindAllStringSubmatchIndex(text, most), nil
 	}
 	before := -1 // where the match before ended
