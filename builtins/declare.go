@@ -300,7 +300,7 @@ func checkKind(apiVersion, kind string) error {
 
 var errUnseen = errors.New("no hook is told of Module objects; settings_check(old, new) of module.star judges them")
 
-// checkSeen is checkKind for a kind of which hooks are told.
+// checkSeen is checkKind, and refuses the kind that no hook is told of.
 func checkSeen(apiVersion, kind string) error {
 	if effect.GroupOf(apiVersion) == effect.GroupOf(effect.ModuleAPIVersion) && kind == effect.ModuleKind {
 		return errUnseen

@@ -99,7 +99,7 @@ func TestPanelsShow(t *testing.T) {
 	}
 }
 
-// fires says of which series an alert fires now: what it asks has been so at each minute of its time.
+// fires lists the series that an alert fires for now: its expression was true at each minute of its "for".
 func (m memory) fires(t *testing.T, name string) (of []labels.Labels) {
 	t.Helper()
 	all := rules(t)
