@@ -24,8 +24,10 @@ import (
 // more, and "SHOW path field,field" shows these fields of the objects of a list, in an order
 // that does not depend on their names. Of all else but GET only the code counts. A case shows
 // no field for which the real controllers have two answers: after a Recreate the condition
-// Progressing depends on whether the Deployment controller saw the old Pods go or gone. The
-// cases are recorded from the real controller manager:
+// Progressing depends on whether the Deployment controller saw the old Pods go or gone. In an
+// update it depends on whether the controller saw its new ReplicaSet before or after the Pods
+// of that: both count as ReplicaSetUpdated. The cases are recorded from the real controller
+// manager:
 //
 //	go test -tags e2e ./runtime/sim/rest -run TestWorkloadsReal -update
 type workloadWorld interface {
@@ -43,6 +45,9 @@ func runWorkloads(t *testing.T, w workloadWorld, sideBySide, record bool) {
 	for _, file := range files {
 		cases := readParity(t, file)
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			if sideBySide {
+				t.Parallel()
+			}
 			for i := range cases {
 				t.Run(cases[i].name, func(t *testing.T) {
 					ns := w.namespace(t)
@@ -103,6 +108,7 @@ var (
 	hashes     = regexp.MustCompile(`\b[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 	suffixes   = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 	containers = regexp.MustCompile(`(fake|simulated)://`)
+	created    = regexp.MustCompile(`Created new replica set "([^"]*)"(\s+)reason: NewReplicaSetCreated`)
 )
 
 // shown writes fields of the objects of a list.
@@ -133,6 +139,7 @@ func shown(t *testing.T, body []byte, fields []string, ns string) string {
 		one := hashes.ReplaceAllString(string(text), "HASH")
 		one = minutes.ReplaceAllString(one, "-MINUTES")
 		one = suffixes.ReplaceAllString(one, "-NAME")
+		one = created.ReplaceAllString(one, `ReplicaSet "$1" is progressing.${2}reason: ReplicaSetUpdated`)
 		out = append(out, containers.ReplaceAllString(one, "RUNTIME://"))
 	}
 	slices.Sort(out)
