@@ -63,23 +63,25 @@ func TestDiscoveryReal(t *testing.T) {
 // -update it records its answers.
 func TestParityReal(t *testing.T) { runParity(t, realWorld(t, "parity"), *update) }
 
+// spaces counts namespaces: one of an earlier world may still be in deletion.
+var spaces int
+
 // realWorld is the API server; its namespaces have a prefix.
 func realWorld(t *testing.T, prefix string) parityWorld {
 	transport, err := clientrest.TransportFor(shared.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	return &transportWorld{
 		transport: transport, host: shared.Config.Host, patience: 2 * time.Minute, converts: serveConversions(t),
 		spaces: func(t *testing.T) string {
-			n++
-			name := fmt.Sprintf("%s-%d-zz", prefix, n)
-			spaces := shared.Client.CoreV1().Namespaces()
-			if _, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: "parity"}); err != nil {
+			spaces++
+			name := fmt.Sprintf("%s-%d-zz", prefix, spaces)
+			client := shared.Client.CoreV1().Namespaces()
+			if _, err := client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: "parity"}); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = spaces.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+			t.Cleanup(func() { _ = client.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 			return name
 		},
 		wait: func(t *testing.T, look func() bool) {
