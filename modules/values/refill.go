@@ -29,7 +29,7 @@ func (k *knownFields) refill(in, was, filled value, touched []*edit, room *room)
 	}
 	out := done
 	for key, below := range editsBetween(now, before, touched) {
-		field := append(k.of(key, &room.work), nil)[0]
+		field := k.first(key, &room.work)
 		old, next := valueIn(done, key), valueIn(now, key)
 		if _, named := k.fields[key]; field != nil && (named || next.there) {
 			switch filled := field.gap(next, room); {

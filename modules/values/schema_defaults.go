@@ -88,7 +88,7 @@ func (k *knownFields) fillMap(m map[string]any, room *room) any {
 	for i, name := range names {
 		field, named := k.fields[name]
 		if !named {
-			field = append(k.of(name, &room.work), nil)[0]
+			field = k.first(name, &room.work)
 		} else if i >= len(k.names) {
 			continue
 		}

@@ -104,6 +104,14 @@ func (k *knownFields) of(key string, work *int) (out []*knownFields) {
 	return out
 }
 
+// first is the first of them; nil: there is none.
+func (k *knownFields) first(key string, work *int) *knownFields {
+	for _, field := range k.of(key, work) {
+		return field
+	}
+	return nil
+}
+
 const notSetYet = "is required before the chart can be rendered, and nobody has set it yet"
 
 // missing is what x-required-for-helm asks for and is not there.

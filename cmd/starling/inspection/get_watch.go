@@ -23,7 +23,8 @@ type watched struct {
 	said   []string
 }
 
-// list looks once and shows it, or, with -w, again and again, until it is told to stop.
+// list looks once and shows it, or, with -w, again and again, until it is told to stop: once there was an answer, an
+// error is told of when it differs from the one before.
 func (f *getFlags) list(cmd *cobra.Command, look func() (*listing, error)) error {
 	if f.watch && f.out.format == "" && !command.OnTerminal(cmd) {
 		f.out.format = "json"
@@ -39,17 +40,21 @@ func (f *getFlags) list(cmd *cobra.Command, look func() (*listing, error)) error
 		}
 		return p.list(l)
 	}
-	w := &watched{printer: p, events: f.events, texts: map[string]string{}}
+	w, failed := &watched{printer: p, events: f.events, texts: map[string]string{}}, ""
 	for {
 		l, err := look()
-		if cmd.Context().Err() != nil {
+		switch {
+		case cmd.Context().Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err == nil:
+			if failed, err = "", w.show(l); err != nil {
+				return err
+			}
+		case w.last == nil:
 			return err
-		}
-		if err := w.show(l); err != nil {
-			return err
+		case err.Error() != failed:
+			failed = err.Error()
+			command.Say(cmd, "%s; asking again", failed)
 		}
 		select {
 		case <-cmd.Context().Done():
