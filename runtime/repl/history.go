@@ -16,6 +16,8 @@ import (
 // that only its owner can read. A line that may hold a secret is left out. A file that cannot
 // be read or written is no error: then there is no history but this session's.
 type History struct {
+	// Quiet says that what comes next is a line of :apply -, with data of objects; nil: nothing is.
+	Quiet func() bool
 	path  string
 	texts []string
 }
@@ -75,8 +77,8 @@ func OpenHistory(path string) *History {
 	return h
 }
 
-// Write adds a text, and returns how many there are. A line that mentions a secret stays out of
-// the file, and so does what is there already as the last one.
+// Write adds a text, and returns how many there are. A line that mentions a secret, and lines of :apply -, stay out
+// of the file, and so does what is there already as the last one.
 func (h *History) Write(text string) (int, error) {
 	text = strings.TrimRight(text, "\n ")
 	if text == "" || len(text) > maxHistoryText || len(h.texts) > 0 && h.texts[len(h.texts)-1] == text {
@@ -84,7 +86,7 @@ func (h *History) Write(text string) (int, error) {
 	}
 	h.texts = append(h.texts, text)
 	h.texts = h.texts[max(0, len(h.texts)-maxHistory):]
-	if h.path != "" && !private(text) {
+	if h.path != "" && !private(text) && (h.Quiet == nil || !h.Quiet()) {
 		h.append(text)
 	}
 	return len(h.texts), nil
@@ -93,7 +95,7 @@ func (h *History) Write(text string) (int, error) {
 // private reports whether a text may hold a secret.
 func private(text string) bool {
 	text = strings.ToLower(text)
-	return slices.ContainsFunc([]string{"reveal(", "secret", "password", "passwd", "token", "private key"}, func(word string) bool {
+	return slices.ContainsFunc([]string{"reveal(", "secret", "password", "passwd", "token", "private key", ":apply -"}, func(word string) bool {
 		return strings.Contains(text, word)
 	})
 }

@@ -184,6 +184,9 @@ func (s *Session) End(ctx context.Context) (Output, error) {
 // Forget drops what is pending.
 func (s *Session) Forget() { s.pending, s.yaml, s.heredoc = nil, nil, false }
 
+// TakesObjects says that the next line is one of :apply -.
+func (s *Session) TakesObjects() bool { return s.heredoc }
+
 // Unfinished reports whether a text goes on if it is what comes next: an editor then
 // has another line typed.
 func (s *Session) Unfinished(text string) bool {

@@ -207,7 +207,9 @@ func (f *replFlags) talk(ctx context.Context, s *repl.Session, module string, in
 		prompt = "live> "
 	}
 	defer f.restoreTerminal(in)()
-	e := newEditor(s, prompt, repl.OpenHistory(repl.HistoryFile(os.Getenv)), in, out)
+	history := repl.OpenHistory(repl.HistoryFile(os.Getenv))
+	history.Quiet = s.TakesObjects
+	e := newEditor(s, prompt, history, in, out)
 	more := false
 	for {
 		text, err := e.read(more)
