@@ -20,8 +20,7 @@ type Candidate struct {
 	Doc string
 }
 
-// Completer knows what words may become. Its functions may be nil: then they know
-// nothing.
+// Completer knows what words may become.
 type Completer struct {
 	// Table are the builtins.
 	Table []spec.Spec
@@ -41,9 +40,6 @@ func (c *Completer) Complete(text string, cursor int) (from int, out []Candidate
 	text = text[:min(max(cursor, 0), len(text))]
 	if strings.HasPrefix(text, ":") {
 		from = strings.LastIndexAny(text, " \t") + 1
-		if c.Command == nil {
-			return from, nil
-		}
 		return from, matching(text[from:], c.Command(strings.Fields(text[:from]), text[from:]))
 	}
 	at := scan(text)
@@ -92,10 +88,8 @@ func keywords() []string {
 // names are the names in scope.
 func (c *Completer) names() []Candidate {
 	var out []Candidate
-	if c.Names != nil {
-		for _, name := range c.Names() {
-			out = append(out, Candidate{name, c.describe(name)})
-		}
+	for _, name := range c.Names() {
+		out = append(out, Candidate{name, c.describe(name)})
 	}
 	for _, word := range keywords() {
 		if !slices.ContainsFunc(out, func(have Candidate) bool { return have.Text == word }) {
@@ -107,10 +101,7 @@ func (c *Completer) names() []Candidate {
 }
 
 func (c *Completer) describe(name string) string {
-	var v starlark.Value
-	if c.Lookup != nil {
-		v = c.Lookup(name)
-	}
+	v := c.Lookup(name)
 	switch v := v.(type) {
 	case *starlark.Function:
 		doc, _, _ := strings.Cut(strings.TrimSpace(v.Doc()), "\n")
@@ -147,10 +138,7 @@ func (c *Completer) spec(name string) *spec.Spec {
 func (c *Completer) members(path string) []Candidate {
 	var out []Candidate
 	root, rest, _ := strings.Cut(path, ".")
-	var v starlark.Value
-	if c.Lookup != nil {
-		v = c.Lookup(root)
-	}
+	v := c.Lookup(root)
 	if v == nil || v.Type() == "module" || root == "ctx" {
 		for _, spec := range c.Table {
 			member, ok := strings.CutPrefix(spec.Name, path+".")
@@ -188,15 +176,12 @@ func (c *Completer) members(path string) []Candidate {
 
 // attr returns an attribute, or nil.
 func attr(v starlark.Value, name string) starlark.Value {
-	o, ok := v.(starlark.HasAttrs)
-	if !ok {
-		return nil
+	if o, ok := v.(starlark.HasAttrs); ok {
+		if x, err := o.Attr(name); err == nil {
+			return x
+		}
 	}
-	x, err := o.Attr(name)
-	if err != nil {
-		return nil
-	}
-	return x
+	return nil
 }
 
 // params are the parameters that the call around the cursor does not have yet.
@@ -213,9 +198,6 @@ func (c *Completer) params(at place) []Candidate {
 			out = append(out, Candidate{p.Name + "=", docs.FirstSentence(p.Doc)})
 		}
 		return out
-	}
-	if c.Lookup == nil {
-		return nil
 	}
 	if f, ok := c.Lookup(at.callee).(*starlark.Function); ok {
 		for i := range f.NumParams() {
@@ -243,7 +225,7 @@ func (c *Completer) inText(at place) []Candidate {
 			out = append(out, Candidate{f.Path, docs.FirstSentence(f.Doc)})
 		}
 		return out
-	case space == "values" && member != "patch" && c.Values != nil:
+	case space == "values" && member != "patch":
 		return paths(c.Values(), "", nil)
 	}
 	return nil

@@ -93,7 +93,7 @@ func TestComplete(t *testing.T) {
 
 // A cursor may stand anywhere in anything.
 func TestCompleteTakesAnyText(t *testing.T) {
-	c := &Completer{Table: docs.Documented()}
+	c := &Completer{Table: docs.Documented(), Names: func() []string { return nil }, Lookup: func(string) starlark.Value { return nil }}
 	text := "x = k8s.watch(\"v1\", [1, {\"a\": 'b'}], name = \"\"\"c\n\"\"\") # d\n\\\"(((]]]"
 	for i := -1; i <= len(text)+1; i++ {
 		c.Complete(text, i)
