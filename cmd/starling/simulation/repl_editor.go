@@ -55,12 +55,17 @@ func newEditor(s *repl.Session, prompt string, history *repl.History, in io.Read
 	shell.Completer = func(line []rune, cursor int) readline.Completions {
 		return completions(s.Completer(), string(line[:min(cursor, len(line))]))
 	}
-	shell.Prompt.Secondary(func() string { return continued(prompt) })
+	shell.Prompt.Secondary(func() string { return shown(prompt, true) })
 	return &shellEditor{shell: shell, prompt: prompt}
 }
 
-// continued is the prompt of a line that goes on.
-func continued(prompt string) string { return strings.Repeat(".", len(prompt)-1) + " " }
+// shown is the prompt, or that of one more line.
+func shown(prompt string, more bool) string {
+	if more {
+		return strings.Repeat(".", len(prompt)-1) + " "
+	}
+	return prompt
+}
 
 // completions hands candidates to the library. It takes the text up to the last blank
 // for the word, unless it is told of another one that is not empty.
@@ -89,11 +94,7 @@ type shellEditor struct {
 }
 
 func (e *shellEditor) read(more bool) (string, error) {
-	prompt := e.prompt
-	if more {
-		prompt = continued(prompt)
-	}
-	e.shell.Prompt.Primary(func() string { return prompt })
+	e.shell.Prompt.Primary(func() string { return shown(e.prompt, more) })
 	text, err := e.shell.Readline()
 	if errors.Is(err, readline.ErrInterrupt) {
 		err = errInterrupted
@@ -109,11 +110,7 @@ type plainEditor struct {
 }
 
 func (e *plainEditor) read(more bool) (string, error) {
-	prompt := e.prompt
-	if more {
-		prompt = continued(prompt)
-	}
-	fmt.Fprint(e.out, prompt)
+	fmt.Fprint(e.out, shown(e.prompt, more))
 	line, err := e.in.ReadString('\n')
 	if err != nil && line == "" {
 		return "", io.EOF
