@@ -100,13 +100,8 @@ func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	return slices.ContainsFunc(objects, func(o chart.Object) bool {
-		is := o.In(ref.Namespace)
-		if key.Namespace == "" {
-			is.Namespace = ""
-		}
-		return is.AnyVersion() == key.AnyVersion()
-	}), nil
+	is := chart.Object{Ref: key}.Identity(ref.Namespace)
+	return slices.ContainsFunc(m.placed(objects), func(o chart.Object) bool { return o.Identity(ref.Namespace) == is }), nil
 }
 
 // claimed says whether another release waits for an object.

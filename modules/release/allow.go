@@ -60,7 +60,7 @@ func ours(ref effect.Ref) error {
 
 // allowed refuses a lookup that the module does not name.
 func (l *lookups) allowed(ref effect.Ref, namespaced bool) error {
-	if ref.Name != "" && l.instance.Owns(ref) {
+	if ref.Name != "" && l.m.instance().Owns(ref) {
 		return ours(ref)
 	}
 	if builtins.MayLookUp(l.target.Lookup, ref, namespaced, l.target.Namespace) {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -194,11 +193,7 @@ func (m *Manager) lookSoon() {
 // tagOf is the ETag of what is at a path of the API server, or a digest of it: it differs when that differs. Seen is the
 // last answer: an API server that has no other one says so, and no more.
 func (m *Manager) tagOf(ctx context.Context, path, seen string) (string, error) {
-	at, err := url.JoinPath(m.host, path)
-	if err != nil {
-		return "", err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.core.RESTClient().Get().AbsPath(path).URL().String(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -241,7 +236,7 @@ func (r *reconcile) follow(of rendering, same bool) {
 	}
 	t, looked := Target{Input: chart.Input{Namespace: r.t.Namespace, Lookup: r.t.Lookup}}, slices.SortedFunc(maps.Keys(answers), effect.Ref.Compare)
 	r.m.rest(&r.m.followed, r.t.Ref(), &resting{digestOf(answers), func(ctx context.Context) (string, error) {
-		l := &lookups{mapper: r.m.o.Mapper, client: r.m.dynamic, target: t, instance: r.m.instance()}
+		l := &lookups{m: r.m, target: t}
 		for _, of := range looked {
 			if _, err := l.find(ctx, of); err != nil && !apierrors.IsNotFound(err) {
 				return "", err

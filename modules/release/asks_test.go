@@ -142,7 +142,7 @@ func TestFollow(t *testing.T) {
 		want("Starling has brought it", 0, "all", "one")
 		s.set(func() { s.text = "one" })
 		r := &reconcile{m: m, t: Target{Input: chart.Input{Module: "looks", Name: "looks", Lookup: []builtins.Grant{{APIVersion: "v1", Kind: "ConfigMap", Verbs: []string{"get"}, Namespaces: []string{"a"}}}}}}
-		l := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: r.t}
+		l := &lookups{m: m, target: r.t}
 		if _, err := l.find(t.Context(), effect.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "a"}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // Labels on the release beside those of its instance and its module (Helm keeps them on the Secret of each revision).
@@ -54,9 +53,11 @@ const (
 	stepRecover step = "recover"
 	// stepFinishUninstall: an uninstall was cut off; end it, then look again.
 	stepFinishUninstall step = "finish-uninstall"
-	// stepRefuse: the release is not ours to touch. stepWait: somebody works on it with helm.
+	// stepRefuse: the release is not ours to touch. stepWait: somebody works on it with helm. stepOlder: a process with a
+	// newer module tree has made it of another chart.
 	stepRefuse step = "refuse"
 	stepWait   step = "wait"
+	stepOlder  step = "older"
 )
 
 // revision is what the labels of a release's newest Secret tell.
@@ -89,6 +90,8 @@ type want struct {
 	// Adopt takes over a release that belongs to no starling. Now tells whether helm still works on one.
 	Adopt bool
 	Now   time.Time
+	// Older is that of [Options].
+	Older string
 	// Tried is LabelTried of a revision that fails, "" without rollbacks.
 	Tried string
 	// Again: somebody asks for another try.
@@ -139,19 +142,14 @@ func owner(labels map[string]string, instance, module string) string {
 	return ""
 }
 
-// givenBack says whether an instance that had the module has given the release back: it has no instance,
-// and still names the module.
-func givenBack(labels map[string]string, module string) bool {
-	return labels[effect.InstanceLabel] == "" && labels[effect.ModuleLabel] == module
-}
-
 // decide names the next step for a release and why. It is a pure function: last is what is there, w what should be. A
 // caller carries the step out and, unless it ends the reconcile, asks again.
 func decide(last revision, w want) (step, string) {
 	if last.Number == 0 {
 		return rendered(w, stepInstall, "not installed")
 	}
-	back := givenBack(last.Labels, w.Module)
+	// An instance that had the module has given the release back.
+	back := last.Labels[effect.InstanceLabel] == "" && last.Labels[effect.ModuleLabel] == w.Module
 	if who := owner(last.Labels, w.Instance, w.Module); who != "" && !back {
 		if !w.Adopt || last.Labels[effect.InstanceLabel] != "" {
 			return stepRefuse, who
@@ -169,6 +167,9 @@ func decide(last revision, w want) (step, string) {
 				"or at once by: kubectl annotate --overwrite module %s %s=again", last.Status, last.Number, end.UTC().Format(time.TimeOnly+" MST"), w.Module, effect.ReconcileAnnotation)
 		}
 		return stepRecover, fmt.Sprintf("helm has left it %s", last.Status)
+	}
+	if of := last.Labels[LabelChart]; w.Older != "" && !back && of != "" && of != w.Chart {
+		return stepOlder, "has the chart of a newer module tree, and stays as it is until " + w.Older
 	}
 	switch last.Status {
 	case helm.StatusUninstalling:
@@ -204,7 +205,7 @@ func decide(last revision, w want) (step, string) {
 	if !w.Rendered {
 		return stepRender, "inputs changed"
 	}
-	if last.Labels[LabelInputs] == w.inputsLabel() { // a manifest that differs does so by chance
+	if w.same(last) { // a manifest that differs does so by chance
 		return stepNothing, "inputs and lookups unchanged"
 	}
 	if last.Labels[LabelManifest] != w.Manifest {
@@ -222,16 +223,4 @@ func rendered(w want, next step, why string) (step, string) {
 		return stepRender, why
 	}
 	return next, why
-}
-
-// older says why a release of another chart stays as it is: a process with a newer module tree has made it.
-func (r *reconcile) older() error {
-	of := r.last.Labels[LabelChart]
-	if of == "" || of == r.want.Chart || owner(r.last.Labels, r.want.Instance, r.want.Module) != "" {
-		return nil
-	}
-	if until := r.m.o.Older(); until != "" {
-		return &lane.Awaits{For: lane.AwaitsTree, Err: fmt.Errorf("release %s has the chart of a newer module tree, and stays as it is until %s", r.t.Ref(), until)}
-	}
-	return nil
 }

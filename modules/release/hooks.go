@@ -203,30 +203,24 @@ func (l *life) awaitHook(h *helm.Hook, objects []stored, test bool) error {
 		defer func(over context.Context) { l.over = over }(l.over)
 		l.over = context.Background() // while it is there no other one can be made
 	}
-	for _, s := range objects {
-		if !runs(s) {
-			continue
+	objects = slices.DeleteFunc(slices.Clone(objects), func(s stored) bool { return !runs(s) })
+	return l.until(objects, func(s stored) (why string, err error) {
+		live, err := l.to(s).Get(l.ctx, s.key.Name, metav1.GetOptions{})
+		switch gone := apierrors.IsNotFound(err); {
+		case gone && test:
+			return "", &ended{fmt.Errorf("%s %s was deleted before it had ended", strings.ToLower(s.key.Kind), s.key.Name)}
+		case gone:
+			return "", nil
+		case err != nil:
+			return "", err
 		}
-		err := l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
-			live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
-			switch gone := apierrors.IsNotFound(err); {
-			case gone && test:
-				what := strings.ToLower(s.key.Kind)
-				return false, "", &ended{fmt.Errorf("%s %s was deleted before it had ended", what, s.key.Name)}
-			case gone:
-				return true, "", nil
-			case err != nil:
-				return false, "", err
-			}
-			over, failed := result(live)
-			if failed != nil {
-				return false, "", &ended{failed}
-			}
-			return over, fmt.Sprintf("%s %s has not finished", s.key.Kind, s.key.Name), nil
-		})
-		if err != nil {
-			return err
+		over, failed := result(live)
+		if failed != nil {
+			return "", &ended{failed}
 		}
-	}
-	return nil
+		if !over {
+			why = fmt.Sprintf("%s %s has not finished", s.key.Kind, s.key.Name)
+		}
+		return why, nil
+	})
 }

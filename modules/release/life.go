@@ -61,7 +61,6 @@ func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 		log: m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
 	}
 	config := dynamic.ConfigFor(m.o.Config)
-	config.RateLimiter = m.limiter
 	config.WarningHandlerWithContext = l
 	var err error
 	if l.objects, err = dynamic.NewForConfigAndClient(config, m.http); err != nil {
@@ -76,7 +75,7 @@ func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 // overtaken says that nobody wants what the life makes any more.
 func (l *life) overtaken() error {
 	if l.over.Err() != nil {
-		return errOvertaken
+		return &lane.Awaits{Err: errors.New("its inputs have changed, so nobody waits for it any more"), For: lane.AwaitsChange}
 	}
 	return nil
 }
@@ -113,15 +112,18 @@ type revisionPlan struct {
 }
 
 // plan says which revision is next, without a write.
-func (l *life) plan(next step, shown rendering, ch *helm.Chart, w want, last revision) (p revisionPlan, err error) {
-	hooks, manifest, err := shown.parts()
-	if err != nil {
+func (l *life) plan(next step, shown rendering, w want, last revision) (p revisionPlan, err error) {
+	var hooks []*helm.Hook
+	var manifest string
+	if shown.back != nil {
+		hooks, manifest = shown.back.Hooks, shown.back.Manifest
+	} else if hooks, manifest, err = helm.Parts(shown.files); err != nil {
 		return p, err
 	}
 	now := l.now()
 	p.tried = w.Tried
 	p.rel = &helm.Release{
-		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: ch, Config: plain.CopyPlain(l.target.Values).(map[string]any), Manifest: manifest, Hooks: hooks,
+		Name: l.ref.Name, Namespace: l.ref.Namespace, Chart: shown.chart, Config: plain.CopyPlain(l.target.Values).(map[string]any), Manifest: manifest, Hooks: hooks,
 		Version: w.number(last),
 		Labels: map[string]string{
 			effect.InstanceLabel: w.Instance, effect.ModuleLabel: w.Module,
@@ -194,19 +196,17 @@ func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
 // make makes a revision. begun says that its record was written.
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
 	if err := l.overtaken(); err != nil {
-		return false, l.ended(err)
+		return false, err
 	}
 	live, err := l.free(p)
+	if err == nil && next == stepReplace {
+		err = l.m.mark(l.ctx, l.ref, last.Number, helm.StatusSuperseded, "superseded by new release")
+	}
+	if err == nil {
+		err = l.record(p.rel, !p.again)
+	}
 	if err != nil {
-		return false, l.ended(err)
-	}
-	if next == stepReplace {
-		if err := l.m.mark(l.ctx, l.ref, last.Number, helm.StatusSuperseded, "superseded by new release"); err != nil {
-			return false, l.ended(err)
-		}
-	}
-	if err := l.record(p.rel, !p.again); err != nil {
-		return false, l.ended(err)
+		return false, err
 	}
 	done, err := l.carryOut(next, p, live)
 	final := p.tried != "" && l.final(err)
@@ -219,7 +219,11 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 		}
 		what := cmp.Or(map[step]string{stepUpgrade: "Upgrade", stepRollback: "Rollback"}[next], "Release")
 		p.rel.SetStatus(helm.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, l.ref.Name, err))
-		l.conclude(p.rel)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), grace)
+		defer cancel()
+		if err := l.m.store(p.rel.Namespace).Update(ctx, p.rel); err != nil {
+			l.log.Warn().Err(err).Msg("the release stays pending; the next start takes it over")
+		}
 	}
 	return true, err
 }
@@ -242,21 +246,18 @@ func (l *life) carryOut(next step, p revisionPlan, live []placed) (done bool, er
 			return false, err
 		}
 	}
-	if err := l.write(p, live); err != nil {
+	err = l.write(p, live)
+	if err == nil && l.target.Wait {
+		err = l.wait(p.want)
+	}
+	if err == nil {
+		err = l.hooks(p.rel, post, nil)
+	}
+	if err == nil && l.target.Test && next != stepRollback {
+		err = l.hooks(p.rel, helm.HookTest, p.was)
+	}
+	if err != nil {
 		return false, err
-	}
-	if l.target.Wait {
-		if err := l.wait(p.want); err != nil {
-			return false, err
-		}
-	}
-	if err := l.hooks(p.rel, post, nil); err != nil {
-		return false, err
-	}
-	if l.target.Test && next != stepRollback {
-		if err := l.hooks(p.rel, helm.HookTest, p.was); err != nil {
-			return false, err
-		}
 	}
 	p.rel.SetStatus(helm.StatusDeployed, says)
 	if err := l.record(p.rel, false); err != nil {
@@ -292,33 +293,18 @@ func (l *life) afterTime() (end func()) {
 	return func() { cancel(); l.ctx = before }
 }
 
-// conclude writes down how a revision ended, in the grace that it has after its context.
-func (l *life) conclude(rel *helm.Release) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), grace)
-	defer cancel()
-	if err := l.m.store(rel.Namespace).Update(ctx, rel); err != nil {
-		l.log.Warn().Err(err).Msg("the release stays pending; the next start takes it over")
-	}
-}
-
 // forget deletes the revisions that are more than are kept.
 func (l *life) forget(newest int) error {
 	if newest <= l.m.o.History {
 		return nil
 	}
 	all, err := l.m.revisions(l.ctx, l.ref)
-	if err != nil {
-		return err
-	}
 	for i, r := range all {
-		if i < l.m.o.History || r.Status == helm.StatusDeployed {
-			continue
-		}
-		if err := l.m.drop(l.ctx, l.ref, r.Number); err != nil {
-			return err
+		if err == nil && i >= l.m.o.History && r.Status != helm.StatusDeployed {
+			err = l.m.drop(l.ctx, l.ref, r.Number)
 		}
 	}
-	return nil
+	return err
 }
 
 // ended is the error of a life: readable, and, if the context has ended, with the cause of that.
@@ -327,31 +313,23 @@ func (l *life) ended(err error) error {
 		return nil
 	}
 	text := chart.Tidy(l.mask.Text(err.Error())) // masked before it is cut: a part of a secret is not known
-	out := &worded{text, err}
 	if l.ctx.Err() == nil {
-		if _, missing := errors.AsType[*kindMissing](err); missing {
-			return &lane.Awaits{Err: out, For: lane.AwaitsKind}
-		}
-		if errors.Is(err, errOvertaken) {
-			return &lane.Awaits{Err: out, For: lane.AwaitsChange}
-		}
-		return out
+		return &worded{text, err}
 	}
 	why := context.Cause(l.ctx)
-	out.cause = why
+	out := &worded{why.Error(), why}
 	if _, trouble := errors.AsType[*lane.Passing](err); trouble {
 		out.cause = &lane.Passing{Err: why}
 	}
-	out.text = why.Error()
 	if _, waited, is := strings.Cut(text, why.Error()+": "); is && waited != "" {
 		out.text += ": " + waited
 	}
 	return out
 }
 
-// inTemplate puts the template that has written what the API server refuses before its error.
+// inTemplate is ended, after the template that has written what the API server refuses.
 func (l *life) inTemplate(r rendering, err error) error {
-	if err == nil || l.ctx.Err() != nil {
+	if err = l.ended(err); err == nil || l.ctx.Err() != nil {
 		return err
 	}
 	return &worded{chart.InTemplate(l.target.Input, r.files, err).Error(), err}

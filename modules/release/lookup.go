@@ -40,14 +40,14 @@ func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, erro
 	if err != nil {
 		return nil, errors.New("lookup: apiVersion " + of.APIVersion + " is not group/version")
 	}
-	mapping, err := l.mapper.RESTMapping(gv.WithKind(of.Kind).GroupKind(), gv.Version)
+	mapping, err := l.m.o.Mapper.RESTMapping(gv.WithKind(of.Kind).GroupKind(), gv.Version)
 	if meta.IsNoMatchError(err) {
 		return nil, &lane.Awaits{Err: fmt.Errorf("lookup: the cluster does not serve kind %s of %s", of.Kind, of.APIVersion), For: lane.AwaitsKind}
 	}
 	if err != nil {
 		return nil, &lane.Passing{Err: errors.New(err.Error())} // whatever its kind: it is no answer
 	}
-	all := l.client.Resource(mapping.Resource)
+	all := l.m.dynamic.Resource(mapping.Resource)
 	client, namespaced := dynamic.ResourceInterface(all), mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	if !namespaced {
 		of.Namespace = ""
@@ -63,7 +63,7 @@ func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, erro
 			return nil, err
 		}
 		list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
-			return l.instance.OwnsObject(of.APIVersion, of.Kind, u.Object)
+			return l.m.instance().OwnsObject(of.APIVersion, of.Kind, u.Object)
 		})
 		l.answered(of, list.Items...)
 		return list.UnstructuredContent(), nil
@@ -75,7 +75,7 @@ func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, erro
 	if err != nil {
 		return nil, err
 	}
-	if l.instance.OwnsObject(of.APIVersion, of.Kind, u.Object) {
+	if l.m.instance().OwnsObject(of.APIVersion, of.Kind, u.Object) {
 		return nil, ours(of)
 	}
 	l.answered(of, *u)

@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/lane"
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -80,7 +81,7 @@ func (l *life) served(manifest string) ([]stored, error) {
 			return list, err
 		}
 		if try == 2 {
-			return nil, &kindMissing{unserved[0], l.m}
+			return nil, l.m.kindMissing(unserved[0])
 		}
 		l.m.ResetDiscovery()
 	}
@@ -114,21 +115,17 @@ func runsOnce(u *unstructured.Unstructured) bool {
 
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
-// kindMissing says that a release holds an object of a kind that the cluster does not serve.
-type kindMissing struct {
-	chart.Object
-	m *Manager
-}
-
-// Error says what to do. Nobody can bring a definition of a kind of Kubernetes itself.
-func (e *kindMissing) Error() string {
-	text := fmt.Sprintf("%s %q: the cluster does not serve kind %[1]s of %[3]s", e.Kind, e.Name, e.APIVersion)
-	if caps, err := e.m.capabilities(); err == nil {
-		if instead := versionOf(caps.APIVersions, e.APIVersion, e.Kind); instead != "" {
-			return text + " (write apiVersion: " + instead + ")"
+// kindMissing says that the cluster does not serve the kind of an object, and what to do. Nobody can bring a definition
+// of a kind of Kubernetes itself.
+func (m *Manager) kindMissing(o chart.Object) error {
+	do := "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
+	if caps, err := m.capabilities(); err == nil {
+		if instead := versionOf(caps.APIVersions, o.APIVersion, o.Kind); instead != "" {
+			do = " (write apiVersion: " + instead + ")"
 		}
 	}
-	return text + "; its CustomResourceDefinition belongs into crds/ of a module that comes before"
+	err := fmt.Errorf("%s %q: the cluster does not serve kind %[1]s of %[3]s%s", o.Kind, o.Name, o.APIVersion, do)
+	return &lane.Awaits{Err: err, For: lane.AwaitsKind}
 }
 
 // versionOf is the API version in which a kind is served; served lists all, as "apps/v1/Deployment", in the order of

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
@@ -78,9 +76,6 @@ func (r *reconcile) run() (Result, error) {
 	if err := validateName(r.t.Ref()); err != nil {
 		return Result{}, err
 	}
-	if errs := validation.IsValidLabelValue(r.t.Module); len(errs) > 0 {
-		return Result{}, fmt.Errorf("module name %q cannot be a label: %s", r.t.Module, errs[0])
-	}
 	var err error
 	if r.facts, err = r.m.chartFacts(r.t); err != nil {
 		return Result{}, err
@@ -90,7 +85,7 @@ func (r *reconcile) run() (Result, error) {
 			return Result{}, err
 		}
 	}
-	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt, Now: r.m.o.Now()}
+	r.want = want{Instance: r.m.o.Instance, Module: r.t.Module, Adopt: r.t.Adopt, Now: r.m.o.Now(), Older: r.m.o.Older()}
 	_, r.want.Again = r.m.again.LoadAndDelete(Ref{Module: r.t.Module})
 	if r.t.Rollback {
 		r.want.Tried = chart.Digest(fmt.Sprint(r.t.Wait, r.t.Timeout, r.t.Test))
@@ -101,9 +96,6 @@ func (r *reconcile) run() (Result, error) {
 	if err := r.look(); err != nil {
 		return Result{}, err
 	}
-	if err := r.older(); err != nil {
-		return Result{}, err
-	}
 	for range maxSteps {
 		next, why := decide(r.last, r.want)
 		r.m.o.Log.Debug().Str("module", r.t.Module).Str("release", r.t.Name).Str("step", string(next)).Msg(why)
@@ -112,6 +104,8 @@ func (r *reconcile) run() (Result, error) {
 			return Result{}, errForeign(r.t.Ref(), why)
 		case stepWait:
 			return Result{}, fmt.Errorf("release %s %s", r.t.Ref(), why)
+		case stepOlder:
+			return Result{}, &lane.Awaits{For: lane.AwaitsTree, Err: fmt.Errorf("release %s %s", r.t.Ref(), why)}
 		case stepNothing:
 			return r.result(ActionUnchanged, why), r.clean()
 		case stepRender:
@@ -210,9 +204,15 @@ func (r *reconcile) inputs() error {
 
 // definitions applies the chart's own CustomResourceDefinitions.
 func (r *reconcile) definitions() (changed bool, err error) {
-	crds, err := r.m.chartCRDs(r.ctx, r.t, r.facts)
-	if err != nil {
-		return false, err
+	var crds []chart.File // of its enabled subcharts, too
+	if r.facts.CRDs {
+		wrong := ""
+		if crds, wrong, err = r.m.o.Renderer.CRDs(r.ctx, r.t.Input); err != nil {
+			return false, err
+		}
+		if wrong != "" {
+			return false, errors.New(chart.Tidy(newMask(r.t, rendering{}).Text(wrong)))
+		}
 	}
 	of := crdOwner{whose: ofChart(r.t.Module), release: r.t.Ref(), CRDOptions: CRDOptions{r.t.Adopt, r.t.ForceCRDs}}
 	return r.m.applyCRDs(r.ctx, of, chart.Label(crds, r.t.Labels))
@@ -231,21 +231,12 @@ func (r *reconcile) render() error {
 		}
 	}
 	upgrade := r.last.Number > 0 && r.last.Status != helm.StatusUninstalled
-	if r.rendered, err = r.renderAs(upgrade, 1); err != nil {
+	if r.rendered, err = r.m.renderAs(r.ctx, r.t, upgrade, 1); err != nil {
 		return err
 	}
 	r.want.Rendered, r.want.Manifest, r.want.Lookups = true, r.rendered.digest, r.rendered.lookups
 	r.follow(r.rendered, r.last.Labels[LabelManifest] == r.want.Manifest)
 	return nil
-}
-
-// renderAs renders the chart with what the API server serves now.
-func (r *reconcile) renderAs(upgrade bool, revision int) (rendering, error) {
-	caps, err := r.m.capabilities()
-	if err != nil {
-		return rendering{}, err
-	}
-	return r.m.renderAs(r.ctx, r.t, caps, upgrade, revision)
 }
 
 // act makes a revision. begun says that an error may have come after it was made.
@@ -262,13 +253,9 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		return false, err
 	}
 	l.mask = *newMask(r.t, shown)
-	ch, err := chart.Installable(r.t.Chart)
+	p, err := l.plan(next, shown, r.want, r.last)
 	if err != nil {
-		return false, err
-	}
-	p, err := l.plan(next, shown, ch, r.want, r.last)
-	if err != nil {
-		return false, l.inTemplate(shown, l.ended(err))
+		return false, l.inTemplate(shown, err)
 	}
 	if err := r.rights(p, shown); err != nil {
 		return false, err
@@ -335,7 +322,7 @@ func (r *reconcile) shown(next step) (rendering, error) {
 	if next != stepUpgrade || !r.facts.Revision {
 		return r.rendered, nil
 	}
-	return r.renderAs(true, r.want.number(r.last))
+	return r.m.renderAs(r.ctx, r.t, true, r.want.number(r.last))
 }
 
 // settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks
@@ -345,18 +332,14 @@ func (r *reconcile) settle() {
 		return
 	}
 	before := r.want
-	again, err := r.renderAs(true, 1)
+	again, err := r.m.renderAs(r.ctx, r.t, true, 1)
 	if err != nil { // the next reconcile meets the same error and reports it
 		return
 	}
 	r.follow(again, again.digest == before.Manifest)
 	r.want.Manifest, r.want.Lookups = again.digest, cmp.Or(again.lookups, before.Lookups)
 	if again.digest != before.Manifest || before.Lookups == "" && r.want.Lookups != "" {
-		err := r.read()
-		if err == nil {
-			err = r.note()
-		}
-		if err != nil {
+		if err := r.note(); err != nil {
 			r.m.o.Log.Debug().Err(err).Str("release", r.t.Name).Msg("the digests of the release are stale; it is rendered once more")
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
@@ -28,8 +27,7 @@ import (
 
 // Options says where a [Manager] works and as whom.
 type Options struct {
-	// Config reaches the API server. Its QPS and Burst hold for all releases
-	// together; client-go's defaults (5, 10) are far too low for many releases.
+	// Config reaches the API server. Its RateLimiter holds for all releases together.
 	Config *rest.Config
 	// Discovery and Mapper are shared by all releases. Mapper is built over Discovery.
 	Discovery discovery.CachedDiscoveryInterface
@@ -82,8 +80,6 @@ const (
 type Manager struct {
 	o       Options
 	http    *http.Client
-	host    string
-	limiter flowcontrol.RateLimiter
 	core    corev1client.CoreV1Interface
 	meta    metadata.Interface
 	dynamic dynamic.Interface
@@ -136,31 +132,18 @@ func New(o Options) (*Manager, error) {
 	m := &Manager{o: o, asks: make(chan struct{}, 1)}
 
 	config := rest.CopyConfig(o.Config)
-	if config.RateLimiter == nil && config.QPS >= 0 {
-		qps, burst := config.QPS, config.Burst
-		qps = cmp.Or(qps, rest.DefaultQPS)
-		burst = cmp.Or(burst, rest.DefaultBurst)
-		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
-	}
-	m.limiter = config.RateLimiter
-	url, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("the address of the API server: %w", err)
-	}
-	m.host = url.String()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
+	var err error
+	if m.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("the connection to the API server: %w", err)
 	}
-	m.http = httpClient
-	if m.core, err = corev1client.NewForConfigAndClient(config, httpClient); err != nil {
+	if m.core, err = corev1client.NewForConfigAndClient(config, m.http); err != nil {
 		return nil, err
 	}
-	if m.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient); err != nil {
+	if m.meta, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), m.http); err != nil {
 		return nil, err
 	}
-	if m.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), httpClient); err != nil {
+	if m.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), m.http); err != nil {
 		return nil, err
 	}
 	m.Begin()
@@ -360,6 +343,9 @@ func validateName(ref Ref) error {
 	}
 	if ref.Namespace == "" {
 		return fmt.Errorf("release %s has no namespace", ref.Name)
+	}
+	if errs := validation.IsValidLabelValue(ref.Module); len(errs) > 0 {
+		return fmt.Errorf("module name %q cannot be a label: %s", ref.Module, errs[0])
 	}
 	return nil
 }

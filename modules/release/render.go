@@ -2,12 +2,10 @@ package release
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
@@ -35,6 +33,7 @@ func (m *Manager) chartFacts(t Target) (chart.Facts, error) {
 type rendering struct {
 	files   map[string]string
 	notes   string
+	chart   *helm.Chart
 	objects []chart.Object
 	digest  string
 	// lookups is the digest of what was looked up; "" where nothing was. Answers are what it was.
@@ -53,70 +52,51 @@ func (r rendering) definesKinds() bool {
 	return slices.ContainsFunc(r.objects, func(o chart.Object) bool { return o.Kind == "CustomResourceDefinition" || o.Kind == "APIService" })
 }
 
-// renderAs renders the chart as an install or as an upgrade, and refuses what the release may not hold. The revision is
-// mostly 1, so that a chart that prints it does not differ each time.
-func (m *Manager) renderAs(ctx context.Context, t Target, caps *helm.Capabilities, upgrade bool, revision int) (rendering, error) {
-	in := t.Input
-	lookups := &lookups{mapper: m.o.Mapper, client: m.dynamic, target: t, instance: m.instance()}
-	out, err := m.o.Renderer.Render(ctx, in, chart.How{Caps: caps, Upgrade: upgrade, Revision: revision}, lookups.in(ctx))
-	read := rendering{lookedUp: lookups.found()}
-	masked := func(err error) error { return &worded{chart.Tidy(newMask(t, read).Text(err.Error())), err} }
-	if err == nil && out.Err != "" {
-		err = &worded{chart.WithValueHint(in, chart.InSource(t.Chart, newMask(t, read).Text(out.Err))), lookups.failed}
-	}
-	if err != nil {
-		return read, err
-	}
-	ch, err := chart.Installable(t.Chart)
+// renderAs renders the chart as an install or as an upgrade, with what the API server serves now, and refuses what the
+// release may not hold. The revision is mostly 1, so that a chart that prints it does not differ each time.
+func (m *Manager) renderAs(ctx context.Context, t Target, upgrade bool, revision int) (rendering, error) {
+	caps, err := m.capabilities()
 	if err != nil {
 		return rendering{}, err
 	}
-	objects, warnings, err := chart.ObjectsIn(in, ch, out.Files, m.clusterWide)
-	if err != nil {
-		return read, masked(err)
+	lookups := &lookups{m: m, target: t}
+	out, err := m.o.Renderer.Render(ctx, t.Input, chart.How{Caps: caps, Upgrade: upgrade, Revision: revision}, lookups.in(ctx))
+	lookups.mu.Lock() // a chart that was given up may still ask
+	read := rendering{lookedUp: lookups.seen}
+	lookups.mu.Unlock()
+	masked := func(err error) error { return &worded{chart.Tidy(newMask(t, read).Text(err.Error())), err} }
+	if err == nil && out.Err != "" {
+		err = &worded{chart.WithValueHint(t.Input, chart.InSource(t.Chart, newMask(t, read).Text(out.Err))), lookups.failed}
 	}
-	if err := m.limit(t, m.placed(objects)); err != nil {
+	if err != nil {
 		return read, err
 	}
-	if out.Files, err = chart.LabelAll(out.Files, t.Labels); err != nil {
+	read.files, read.notes, read.lookups, read.answers = out.Files, out.Notes, digestOf(lookups.answers), lookups.answers
+	if read.chart, err = chart.Installable(t.Chart); err != nil {
+		return read, err
+	}
+	if read.objects, read.warnings, err = chart.ObjectsIn(t.Input, read.chart, read.files, m.clusterWide); err != nil {
 		return read, masked(err)
 	}
-	return rendering{
-		files: out.Files, notes: out.Notes, objects: objects, digest: chart.ManifestDigest(out.Files),
-		lookups: digestOf(lookups.answers), answers: lookups.answers, lookedUp: read.lookedUp, warnings: warnings,
-	}, nil
-}
-
-// chartCRDs are the files under crds/ of the chart and of its enabled subcharts.
-func (m *Manager) chartCRDs(ctx context.Context, t Target, f chart.Facts) ([]chart.File, error) {
-	if !f.CRDs {
-		return nil, nil
+	if err := m.limit(t, m.placed(read.objects)); err != nil {
+		return read, err
 	}
-	files, wrong, err := m.o.Renderer.CRDs(ctx, t.Input)
-	if err == nil && wrong != "" {
-		err = errors.New(chart.Tidy(newMask(t, rendering{}).Text(wrong)))
+	if read.files, err = chart.LabelAll(read.files, t.Labels); err != nil {
+		return read, masked(err)
 	}
-	return files, err
+	read.digest = chart.ManifestDigest(read.files)
+	return read, nil
 }
 
 // lookups answers the `lookup` of templates from the cluster and notes what it was asked.
 type lookups struct {
-	mapper   meta.RESTMapper
-	client   dynamic.Interface
-	target   Target
-	instance effect.Instance
+	m      *Manager
+	target Target
 
 	mu      sync.Mutex
 	failed  error // why one has no answer
 	seen    []map[string]any
 	answers map[effect.Ref]found
-}
-
-// found are the objects that templates have read.
-func (l *lookups) found() []map[string]any {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seen
 }
 
 // clusterWide says whether the cluster serves the kind of an object without namespaces.

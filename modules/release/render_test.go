@@ -11,16 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 )
 
-// render is renderAs for the first revision.
+// render is renderAs for the first revision, where the API server serves what caps has.
 func (m *Manager) render(ctx context.Context, t Target, caps *chartutil.Capabilities, upgrade bool) (rendering, error) {
-	return m.renderAs(ctx, t, caps, upgrade, 1)
+	m.caps, m.o.Discovery = caps, fresh{}
+	return m.renderAs(ctx, t, upgrade, 1)
 }
+
+type fresh struct {
+	discovery.CachedDiscoveryInterface
+}
+
+// Fresh says yes.
+func (fresh) Fresh() bool { return true }
 
 // renderer renders without a cluster: nothing is served but ConfigMaps.
 func renderer() *Manager {

@@ -51,12 +51,7 @@ func (r *reconcile) rights(p revisionPlan, shown rendering) error {
 	}
 	asked.need(right{namespace: r.t.Namespace, resource: "secrets"}, "create", "update") // in which revisions are kept
 	for _, o := range made {
-		asked.toMake(o, deployed[o.key.AnyVersion()], r.t)
-	}
-	for _, o := range made {
-		if o.key.Kind == "RoleBinding" || o.key.Kind == "ClusterRoleBinding" {
-			asked.toBind(o, deployed[o.key.AnyVersion()], made)
-		}
+		asked.toMake(o, deployed[o.key.AnyVersion()], r.t, made)
 	}
 	if len(asked.lacks) == 0 {
 		return nil
@@ -91,8 +86,9 @@ type rightsOf struct {
 // atInstall are the hooks that run as a release is installed or upgraded.
 var atInstall = regexp.MustCompile(`(pre|post)-(install|upgrade)`)
 
-// toMake asks for what is needed to bring an object from what is deployed, nil for nothing, to what it is now.
-func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target) {
+// toMake asks for what is needed to bring an object from what is deployed, nil for nothing, to what it is now; made are
+// all objects of the chart.
+func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target, made []stored) {
 	of := right{namespace: o.key.Namespace, group: o.mapping.Resource.Group, resource: o.mapping.Resource.Resource, object: o.key.Name}
 	hook, isHook := o.obj.GetAnnotations()["helm.sh/hook"]
 	switch {
@@ -112,6 +108,9 @@ func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target)
 	if of.group != rbacv1.GroupName {
 		return
 	}
+	if o.key.Kind == "RoleBinding" || o.key.Kind == "ClusterRoleBinding" {
+		a.toBind(o, made)
+	}
 	gives := given(o.obj, of.namespace)
 	if slices.ContainsFunc(gives, func(r right) bool { return !a.may(r) }) && !a.may(of.to("escalate")) {
 		for _, r := range gives {
@@ -121,10 +120,7 @@ func (a *rightsOf) toMake(o stored, before *unstructured.Unstructured, t Target)
 }
 
 // toBind asks whether a binding may be made. Of a role that is not in the chart the API server knows the rules.
-func (a *rightsOf) toBind(o stored, before *unstructured.Unstructured, made []stored) {
-	if before != nil && reflect.DeepEqual(before.Object, o.obj.Object) {
-		return
-	}
+func (a *rightsOf) toBind(o stored, made []stored) {
 	kind, _, _ := unstructured.NestedString(o.obj.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(o.obj.Object, "roleRef", "name")
 	bind := right{namespace: o.key.Namespace, group: rbacv1.GroupName, resource: strings.ToLower(kind) + "s", name: name, verb: "bind"}

@@ -62,20 +62,12 @@ func (r *reconcile) back() (rendering, error) {
 		}
 		return rendering{}, fmt.Errorf("revision %d is not rolled back to revision %d, as %w; it failed: %s", r.last.Number, rel.Version, err, failed.Info.Description)
 	}
-	return rendering{files: map[string]string{"": text}, objects: objects, back: rel}, nil
-}
-
-// parts are the hooks and the manifest of a revision.
-func (r rendering) parts() ([]*helm.Hook, string, error) {
-	if r.back != nil {
-		return r.back.Hooks, r.back.Manifest, nil
-	}
-	return helm.Parts(r.files)
+	return rendering{files: map[string]string{"": text}, objects: objects, chart: rel.Chart, back: rel}, nil
 }
 
 // bringBack makes a revision the one that brings back an earlier one, after the last one has failed.
 func bringBack(rel, back *helm.Release, last revision, w want) {
-	rel.Chart, rel.Config = back.Chart, back.Config
+	rel.Config = back.Config
 	rel.Info.Status, rel.Info.Description, rel.Info.Notes = helm.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back.Version), back.Info.Notes
 	rel.Labels[LabelManifest], rel.Labels[LabelTried] = back.Labels[LabelManifest], w.Tried
 	rel.Labels[LabelBack] = cmp.Or(last.Labels[LabelBack], fmt.Sprintf("%d.%d", last.Number, back.Version))

@@ -75,10 +75,8 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the connections below.
 func (p patient) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// overtaken is the key of what Overtakable gives, and errOvertaken how a wait ends by it.
+// overtaken is the key of what Overtakable gives.
 type overtaken struct{}
-
-var errOvertaken = errors.New("its inputs have changed, so nobody waits for it any more")
 
 // Overtakable gives an action's context, and what ends its waits, those to come, too: for objects, and for hooks that
 // may run once more. Its writes go on.
@@ -90,18 +88,28 @@ func Overtakable(ctx context.Context) (context.Context, context.CancelFunc) {
 // ended is an error that no further question changes.
 type ended struct{ error }
 
-// until asks done with growing pauses until that says that it is over. Other errors that may pass are not the end; why
-// is told when the time is over. In a simulated cluster its clock counts, and nobody waits where nothing moves.
-func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over bool, why string, err error)) error {
-	last, away := "", false
-	look := func(ctx context.Context) (over bool, err error) {
-		over, why, err := done(ctx)
-		if _, is := errors.AsType[*ended](err); err != nil && (is || ctx.Err() == nil && !transient(err)) {
+// until asks one about each object, one after the other and with growing pauses, until it has no reason to wait for any.
+// Errors that may pass are not the end; the last reason is told when the time is over. In a simulated cluster its clock
+// counts, and nobody waits where nothing moves.
+func (l *life) until(list []stored, one func(s stored) (why string, err error)) error {
+	if len(list) == 0 {
+		return nil
+	}
+	last, away, next := "", false, 0
+	look := func() (over bool, err error) {
+		why := ""
+		for ; next < len(list); next++ {
+			if why, err = one(list[next]); why != "" || err != nil {
+				break
+			}
+		}
+		if _, is := errors.AsType[*ended](err); err != nil && (is || l.ctx.Err() == nil && !transient(err)) {
 			return false, err
 		}
 		if away = err != nil; !away {
 			last = why
 		}
+		over = next == len(list)
 		if late := l.overtaken(); late != nil && !over {
 			return false, fmt.Errorf("%w: %s", late, last)
 		}
@@ -111,29 +119,29 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 		if l.m.o.Await == nil {
 			return nil
 		}
-		err := l.m.o.Await(l.ctx, errTimeout(timeout), timeout, func() (bool, error) { return look(l.ctx) })
+		err := l.m.o.Await(l.ctx, errTimeout(l.target.Timeout), l.target.Timeout, look)
 		if err != nil && l.ctx.Err() != nil {
 			err = fmt.Errorf("%w: %s", err, last)
 		}
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, errTimeout(timeout))
-	defer cancel()
-	patience, end := context.WithCancel(ctx)
+	patience, end := context.WithCancel(l.ctx)
 	defer end()
 	defer context.AfterFunc(l.over, end)()
 	waits(patience, false)
 	for pause := readyPauseMin; ; pause = min(pause*3/2, readyPauseMax) {
-		if over, err := look(ctx); over || err != nil {
+		if over, err := look(); over || err != nil {
 			return err
 		}
 		select {
 		case <-time.After(pause):
 		case <-patience.Done():
-			if late := ctx.Err(); late != nil && away {
-				return &lane.Passing{Err: fmt.Errorf("%w: %s", context.Cause(ctx), last)}
-			} else if late != nil {
-				return fmt.Errorf("%w: %s", context.Cause(ctx), last)
+			if err := context.Cause(l.ctx); err != nil {
+				err = fmt.Errorf("%w: %s", err, last)
+				if away {
+					err = &lane.Passing{Err: err}
+				}
+				return err
 			}
 		}
 	}
@@ -142,11 +150,11 @@ func (l *life) until(timeout time.Duration, done func(ctx context.Context) (over
 // wait waits until the objects are ready, as kubectl and GitOps tools mean it; Jobs may still run. The error says
 // which one is not.
 func (l *life) wait(list []stored) error {
-	return l.untilAll(list, func(ctx context.Context, s stored) (why string, err error) {
+	return l.until(list, func(s stored) (why string, err error) {
 		if s.obj.GroupVersionKind().GroupKind() == jobKind {
 			return "", nil
 		}
-		live, err := l.to(s).Get(ctx, s.key.Name, metav1.GetOptions{})
+		live, err := l.to(s).Get(l.ctx, s.key.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", s, err)
 		}
@@ -160,11 +168,11 @@ func (l *life) wait(list []stored) error {
 
 // gone waits until objects are gone.
 func (l *life) gone(list []stored) error {
-	if l.m.o.Lifeless || len(list) == 0 {
+	if l.m.o.Lifeless {
 		return nil
 	}
-	return l.untilAll(list, func(ctx context.Context, s stored) (why string, err error) {
-		_, err = l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace).Get(ctx, s.key.Name, metav1.GetOptions{})
+	return l.until(list, func(s stored) (why string, err error) {
+		_, err = l.m.meta.Resource(s.mapping.Resource).Namespace(s.key.Namespace).Get(l.ctx, s.key.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			return fmt.Sprintf("%s is still there", s), nil
@@ -172,19 +180,6 @@ func (l *life) gone(list []stored) error {
 			return "", fmt.Errorf("%s: %w", s, err)
 		}
 		return "", nil
-	})
-}
-
-// untilAll waits for one object after the other; one says why an object is waited for, "" once it is not.
-func (l *life) untilAll(list []stored, one func(ctx context.Context, s stored) (why string, err error)) error {
-	next := 0
-	return l.until(l.target.Timeout, func(ctx context.Context) (bool, string, error) {
-		for ; next < len(list); next++ {
-			if why, err := one(ctx, list[next]); why != "" || err != nil {
-				return false, why, err
-			}
-		}
-		return true, "", nil
 	})
 }
 

@@ -188,37 +188,40 @@ const noRelease = "no helm release"
 // write makes the objects of a revision that are not there, and applies the others.
 func (l *life) write(p revisionPlan, found []placed) error {
 	had, tried := p.had(), l.tries(p)
-	now := make([]*unstructured.Unstructured, len(p.want))
+	seen := make([]*Object, len(p.want)) // nil: it is ignored as a whole
 	err := l.m.each(p.want, false, func(i int) (err error) {
-		s, to, live := p.want[i], l.to(p.want[i]), found[i].live
-		paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
-		switch {
-		case found[i].stands != nil:
+		if seen[i] = found[i].stands; seen[i] != nil {
 			return nil
-		case live == nil:
-			if now[i], err = l.m.writer(l.warn).Create(l.ctx, to, s.obj); err == nil {
-				l.undid(s, had[s.key.AnyVersion()], nil, now[i])
-			}
+		}
+		s, to := p.want[i], l.to(p.want[i])
+		paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name)
+		c := change{ref: l.ref, s: s, was: had[s.key.AnyVersion()], live: found[i].live, ignore: paths, tried: tried}
+		var now *unstructured.Unstructured
+		switch {
+		case c.live == nil:
+			now, err = l.m.writer(l.warn).Create(l.ctx, to, s.obj)
 		case all:
-			now[i], err = l.name(to, s.obj, live)
+			now, err = l.name(to, s.obj, c.live)
 		default:
-			c := change{ref: l.ref, s: s, was: had[s.key.AnyVersion()], live: live, ignore: paths, tried: tried}
-			if now[i], _, err = c.apply(l.ctx, l.m.writer(l.warn), to); err == nil {
-				l.undid(s, c.was, c.live, now[i])
-			}
+			now, _, err = c.apply(l.ctx, l.m.writer(l.warn), to)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot apply %s %q: %w", s.key.Kind, s.key.Name, err)
 		}
-		l.policies(s, now[i])
+		if c.live == nil || !all {
+			l.undid(s, c.was, c.live, now)
+		}
+		l.policies(s, now)
+		if !all {
+			o := observe(s.key, now, paths)
+			seen[i] = &o
+		}
 		return nil
 	})
 	l.seen = []Object{}
-	for i, s := range p.want {
-		if found[i].stands != nil {
-			l.seen = append(l.seen, *found[i].stands)
-		} else if paths, all := owned.Ignored(l.target.Ignore, s.key.APIVersion, s.key.Kind, s.key.Name); now[i] != nil && !all {
-			l.seen = append(l.seen, observe(s.key, now[i], paths))
+	for _, o := range seen {
+		if o != nil {
+			l.seen = append(l.seen, *o)
 		}
 	}
 	return err
