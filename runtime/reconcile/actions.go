@@ -13,17 +13,18 @@ func Actions(wanted Wanted, inventory Inventory) ([]Action, error) {
 		return nil, err
 	}
 	d := newDecision(wanted, inventory, layers)
-	for i := range d.parts {
-		d.parts[i].need = d.needOf(&d.parts[i])
+	for _, a := range d.parts {
+		a.need = d.needOf(a)
 	}
-	order := byLayer(layers)
-	for _, i := range order {
-		d.waitForOthers(&d.parts[i])
+	ordered := slices.Clone(d.parts)
+	slices.SortStableFunc(ordered, func(a, b *part) int { return a.layer - b.layer })
+	for _, a := range ordered {
+		d.waitForOthers(a)
 	}
 	d.takeTurns()
 	var out []Action
-	for _, i := range order {
-		if a := &d.parts[i]; a.op != "" {
+	for _, a := range ordered {
+		if a.op != "" {
 			out = append(out, a.action())
 		}
 	}
@@ -32,10 +33,9 @@ func Actions(wanted Wanted, inventory Inventory) ([]Action, error) {
 
 // decision is one call of [Actions].
 type decision struct {
-	parts    []part
+	parts    []*part
 	byName   map[string]*part
-	byID     map[ID]*part
-	children map[ID]*Child
+	unwanted map[ID]*Child
 	// failed says why a try has failed, until the next one is due.
 	failed   map[attempt]string
 	rollouts []Rollout
@@ -68,20 +68,18 @@ type need struct {
 	// written says that nothing but a turn, or the end of a contest, is waited for, or that a write will most likely
 	// change nothing.
 	written bool
-	// waitsFor are the parts for which it waits; guilty says which of all parts holds it up, and why.
-	waitsFor []string
-	guilty   string
+	// guilty says which of all parts holds it up, and why.
+	guilty string
 }
 
 func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 	d := &decision{
-		parts: make([]part, len(wanted.Parts)), byName: map[string]*part{}, byID: map[ID]*part{},
-		children: make(map[ID]*Child, len(inventory.Children)), failed: map[attempt]string{},
+		byName: map[string]*part{}, unwanted: make(map[ID]*Child, len(inventory.Children)), failed: map[attempt]string{},
 		rollouts: wanted.Rollouts, unknown: inventory.Unknown, unsure: inventory.Unsynced,
 	}
 	for i := range inventory.Children {
 		c := &inventory.Children[i]
-		d.children[c.ID.key()] = c
+		d.unwanted[c.ID.key()] = c
 	}
 	for _, f := range inventory.Failures {
 		if !f.Due {
@@ -90,14 +88,15 @@ func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 	}
 	for i := range wanted.Parts {
 		w := &wanted.Parts[i]
-		d.parts[i] = part{Part: w, layer: layers[i], child: d.children[w.ID.key()]}
-		d.byName[w.Name], d.byID[w.ID.key()] = &d.parts[i], &d.parts[i]
+		a := &part{Part: w, layer: layers[i], child: d.unwanted[w.ID.key()]}
+		delete(d.unwanted, w.ID.key())
+		d.parts, d.byName[w.Name] = append(d.parts, a), a
 	}
 	return d
 }
 
 func (a *part) action() Action {
-	out := Action{Op: a.op, ID: a.ID, Part: a.Name, Layer: a.layer, Adopt: a.adopt, Why: a.why, For: a.waitsFor}
+	out := Action{Op: a.op, ID: a.ID, Part: a.Name, Adopt: a.adopt, Why: a.why}
 	if a.child != nil {
 		out.UID = a.child.UID
 	}
@@ -155,29 +154,18 @@ func (a *part) available() bool {
 // settled says that nothing will be written of the part, as far as it can be told now.
 func (a *part) settled() bool { return a.op == "" || a.written && !a.news }
 
-// done says that others may come after the part.
-func (a *part) done() bool { return a.settled() && a.available() }
-
-// waitForOthers has a part wait that comes after others which are not done. Those have been looked at
-// before.
+// waitForOthers has a part wait that comes after others which are not written, or do not work. Those have been looked
+// at before.
 func (d *decision) waitForOthers(a *part) {
 	if !a.news || !a.op.Acts() {
 		return
 	}
-	var names []string
-	why := ""
 	for _, name := range a.After {
-		other := d.byName[name]
-		if other.done() || slices.Contains(names, name) {
-			continue
+		if other := d.byName[name]; !other.settled() || !other.available() {
+			why := other.guilt()
+			a.need = need{op: OpWait, why: "it waits: " + why, news: true, guilty: why}
+			return
 		}
-		if names == nil {
-			why = other.guilt()
-		}
-		names = append(names, name)
-	}
-	if names != nil {
-		a.need = need{op: OpWait, why: "it waits: " + why, news: true, guilty: why, waitsFor: names}
 	}
 }
 

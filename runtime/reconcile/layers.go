@@ -34,16 +34,6 @@ func Layers(parts []Part) ([]int, error) {
 	return l.layers, nil
 }
 
-// byLayer are the places of parts, by layer and then as they are listed.
-func byLayer(layers []int) []int {
-	order := make([]int, len(layers))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return layers[a] - layers[b] })
-	return order
-}
-
 type layering struct {
 	parts  []Part
 	byName map[string]int

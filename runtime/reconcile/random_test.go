@@ -189,7 +189,9 @@ func (w *world) carryOut(a Action) {
 		w.put(Child{ID: a.ID})
 		c = w.there[a.ID]
 	}
-	c.Foreign, c.Adopt, c.Changed, c.Digest, c.Layer, c.Retain, c.Ready = "", false, "", part.Digest, a.Layer, part.Retain, false
+	c.Foreign, c.Adopt, c.Changed, c.Digest, c.Retain, c.Ready = "", false, "", part.Digest, part.Retain, false
+	layers, _ := Layers(w.wanted.Parts)
+	c.Layer = layers[slices.IndexFunc(w.wanted.Parts, func(p Part) bool { return p.Name == a.Part })]
 	delete(w.failures, a.ID)
 }
 

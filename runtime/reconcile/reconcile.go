@@ -192,9 +192,8 @@ func (o Op) Acts() bool { return o != OpWait && o != OpHold }
 type Action struct {
 	Op Op
 	ID ID
-	// Part is the name of the part, "" of a child that is not wanted. Layer is its layer, from 0.
-	Part  string
-	Layer int
+	// Part is the name of the part, "" of a child that is not wanted.
+	Part string
 	// UID is that of the object that is there: no other one may be changed or deleted. It is "" of a
 	// create, and where it is not known.
 	UID string
@@ -202,9 +201,6 @@ type Action struct {
 	Adopt bool
 	// Why is for people.
 	Why string
-	// For are the names of the parts for which a part waits, and the children for which one that is not
-	// wanted waits.
-	For []string
 }
 
 // String returns "apply Deployment shop/web: kubectl-edit has changed it".

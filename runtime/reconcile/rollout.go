@@ -9,8 +9,8 @@ import (
 // takeTurns has parts of rollouts wait whose turn has not come.
 func (d *decision) takeTurns() {
 	rollouts := map[string][]*part{} // each goes by its own parts
-	for i := range d.parts {
-		if a := &d.parts[i]; a.Rolling != "" {
+	for _, a := range d.parts {
+		if a.Rolling != "" {
 			rollouts[a.Rolling] = append(rollouts[a.Rolling], a)
 		}
 	}
@@ -52,7 +52,7 @@ func (r Rollout) takeTurns(members []*part) {
 		case r.Pause != "":
 			why = "the rollout is paused: " + r.Pause
 		case a.available() && len(unavailable) >= r.MaxUnavailable, underWay >= r.MaxUnavailable:
-			why = fmt.Sprintf("its turn has not come: %d of %d are not available%s", len(unavailable), len(members), first(unavailable))
+			why = fmt.Sprintf("its turn has not come: %d of %d are not available, such as %s", len(unavailable), len(members), unavailable[0].Name)
 		case a.available():
 			underWay++
 			unavailable = append(unavailable, a)
@@ -69,14 +69,6 @@ func (r Rollout) takeTurns(members []*part) {
 // fails. It is not on its way then.
 func (a *part) keepsOld() bool {
 	return a.child != nil && !a.child.Deleting && !a.settled() && !a.op.Acts()
-}
-
-// first names the first of those that are not available.
-func first(unavailable []*part) string {
-	if len(unavailable) == 0 {
-		return ""
-	}
-	return ", such as " + unavailable[0].Name
 }
 
 func one(is bool) int {
