@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 )
@@ -103,15 +101,17 @@ func (t *Tracker) Drift(module string) engine.Drift {
 			continue
 		}
 		out.Verify, out.Blind = out.Verify || r.verify, cmp.Or(out.Blind, t.blind(r))
-		r.told = r.off > 0 || r.going > 0 || r.verify || t.blind(r) != ""
-		if r.off == 0 && r.going == 0 {
+		r.told = r.off > 0 || r.verify || t.blind(r) != ""
+		if r.off == 0 {
 			continue
 		}
 		for o := range r.objects {
-			if o.differ {
-				out.Objects = append(out.Objects, o.drifted())
-			}
-			if o.going {
+			switch {
+			case o.differ && o.have == nil:
+				out.Objects = append(out.Objects, engine.DriftObject{Ref: o.ref(), Missing: true})
+			case o.differ:
+				out.Objects = append(out.Objects, engine.DriftObject{Ref: o.ref(), By: o.have.managers()})
+			case o.going:
 				out.Going = append(out.Going, o.ref())
 			}
 		}
@@ -123,29 +123,4 @@ func (t *Tracker) Drift(module string) engine.Drift {
 
 func (o *object) ref() effect.Ref {
 	return effect.Ref{APIVersion: o.kind.apiVersion, Kind: o.kind.kind, Namespace: o.namespace, Name: o.name}
-}
-
-func (o *object) drifted() engine.DriftObject {
-	out := engine.DriftObject{Ref: o.ref(), Missing: o.have == nil}
-	if !out.Missing {
-		out.By = o.have.managers()
-	}
-	return out
-}
-
-func (r *tracked) standing() release.Objects {
-	out := release.Objects{Of: r.of}
-	for o := range r.objects {
-		if o.expected && o.have != nil && !o.differ && !o.have.deleting && o.have.version >= o.version && o.want != (owned.Digest{}) && o.kind.shows(o.namespace) {
-			seen := o.known()
-			seen.Version = strconv.FormatUint(o.have.version, 10)
-			out.Seen = append(out.Seen, seen)
-		}
-	}
-	return out
-}
-
-// known is the object as it should be.
-func (o *object) known() release.Object {
-	return release.Object{Key: o.ref(), Owned: o.want}
 }

@@ -5,6 +5,7 @@ package drift
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -62,8 +63,7 @@ type tracked struct {
 	busy   bool // Helm works on it, or has failed: nobody knows what it should hold
 	exact  bool // all that it should hold is known
 	verify bool // nobody knows, and watches cannot tell
-	off    int  // how many objects differ
-	going  int  // how many are being deleted
+	off    int  // how many objects differ, or are being deleted
 	due    bool // somebody was told of news, and has not asked for them
 	told   bool // the last answer was that something differs
 }
@@ -140,13 +140,19 @@ func (t *Tracker) Begin(ref release.Ref, ignore []owned.Ignore) (standing func()
 	t.ignore(r, ignore)
 	known := r.exact && !r.busy
 	r.busy = true
-	return func() release.Objects {
+	return func() (out release.Objects) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !known || t.releases[r.at] != r {
-			return release.Objects{}
+			return out
 		}
-		return r.standing()
+		out.Of = r.of
+		for o := range r.objects {
+			if have := o.have; o.expected && have != nil && !o.differ && !o.going && have.version >= o.version && o.want != (owned.Digest{}) && o.kind.shows(o.namespace) {
+				out.Seen = append(out.Seen, release.Object{Key: o.ref(), Owned: o.want, Version: strconv.FormatUint(have.version, 10)})
+			}
+		}
+		return out
 	}
 }
 
@@ -209,7 +215,7 @@ func (t *Tracker) Repaired(ref release.Ref, p Repair) release.Objects {
 	out.Kinds = r.scopes
 	for o := range r.objects {
 		if o.expected {
-			out.Seen = append(out.Seen, o.known())
+			out.Seen = append(out.Seen, release.Object{Key: o.ref(), Owned: o.want})
 		}
 	}
 	out.Digest = release.DigestOf(out.Seen, t.ignoredOf(r.at))
@@ -346,8 +352,7 @@ func (t *Tracker) compare(o *object) {
 	if o.of == nil || differed == o.differ && went == o.going {
 		return
 	}
-	o.of.off += one(o.differ) - one(differed)
-	o.of.going += one(o.going) - one(went)
+	o.of.off += one(o.differ || o.going) - one(differed || went)
 	t.tell(o.of)
 }
 
@@ -360,7 +365,7 @@ func one(is bool) int {
 
 // tell says that there is news of a release, once until they are asked for.
 func (t *Tracker) tell(r *tracked) {
-	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.going > 0 || r.verify || t.blind(r) != "") {
+	if r.module != "" && !r.busy && !r.due && (r.told || r.off > 0 || r.verify || t.blind(r) != "") {
 		r.due = true
 		t.o.Changed(r.module)
 	}

@@ -77,9 +77,16 @@ func (t *Tracker) kind(apiVersion, name string) *kind {
 
 // watch has a kind watched where releases have objects of it.
 func (t *Tracker) watch(k *kind) {
-	if len(k.uses) == 0 {
-		t.unwatch(k)
-		return
+	if len(k.uses) == 0 { // what the watch has shown is forgotten
+		for _, id := range []string{k.before, k.id} {
+			if id != "" {
+				t.stop(id)
+			}
+		}
+		delete(t.kinds, k.kindKey)
+		for _, o := range k.objects {
+			t.drop(o)
+		}
 	}
 	for namespace := range k.uses {
 		if !k.covered(namespace) {
@@ -153,19 +160,6 @@ func (k *kind) covered(namespace string) bool {
 	return k.all || is
 }
 
-// unwatch ends the watches of a kind, and forgets what they have shown.
-func (t *Tracker) unwatch(k *kind) {
-	for _, id := range []string{k.before, k.id} {
-		if id != "" {
-			t.stop(id)
-		}
-	}
-	delete(t.kinds, k.kindKey)
-	for _, o := range k.objects {
-		t.drop(o)
-	}
-}
-
 func (t *Tracker) stop(id string) {
 	delete(t.byID, id)
 	t.o.Stop(id)
@@ -181,8 +175,10 @@ func (t *Tracker) Synced(id string, entries []watch.Entry, until watch.Positions
 		return
 	}
 	for namespace, at := range k.until {
-		if id == k.id && until[namespace] < at {
-			k.anew()
+		if id == k.id && until[namespace] < at { // the API server was restored from a backup: versions begin anew
+			for _, o := range k.objects {
+				o.have, o.version, o.goneAt = nil, 0, 0
+			}
 			break
 		}
 	}
@@ -206,13 +202,6 @@ func (t *Tracker) Synced(id string, entries []watch.Entry, until watch.Positions
 		}
 	}
 	t.learnAll(k)
-}
-
-// anew forgets versions: the API server was restored from a backup, and they begin anew.
-func (k *kind) anew() {
-	for _, o := range k.objects {
-		o.have, o.version, o.goneAt = nil, 0, 0
-	}
 }
 
 // Changed takes in changes of the objects of a watch.
