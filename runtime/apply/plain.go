@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // Applied is the annotation of an object whose API server has no server-side apply. It holds a digest of what was
@@ -68,7 +69,12 @@ func Replacement(whole, live *unstructured.Unstructured) ([]byte, error) {
 	if next.Object["status"] = live.Object["status"]; next.Object["status"] == nil {
 		delete(next.Object, "status")
 	}
-	before, err := live.MarshalJSON()
+	if object.Same(next.Object, live.Object) {
+		return nil, nil
+	}
+	unversioned := live.DeepCopy()
+	unversioned.SetResourceVersion("") // so the patch holds for that of live
+	before, err := unversioned.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +82,5 @@ func Replacement(whole, live *unstructured.Unstructured) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil || string(patch) == "{}" {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, err
-	}
-	if err := unstructured.SetNestedField(fields, live.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	return jsonpatch.CreateMergePatch(before, after)
 }
