@@ -222,14 +222,14 @@ func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) 
 		return err
 	}
 	m.last = nil // it is not sure what is stored, until all writes are done
-	next := m.next(was, data, changed, gone, false)
+	next := m.layout(was, data, changed, gone, false)
 	changes := next.changes()
 	if messages := messagesOf(changed); len(changes) > 1 && len(messages) > 0 {
-		first := m.next(was, data, messages, nil, true)
+		first := m.layout(was, data, messages, nil, true)
 		if err := k.putAll(ctx, module, m, first.changes(), data); err != nil {
 			return err
 		}
-		next = m.next(first.saved(messages, nil), data, changed, gone, false)
+		next = m.layout(first.saved(messages, nil), data, changed, gone, false)
 		changes = next.changes()
 	}
 	if err := k.putAll(ctx, module, m, changes, data); err != nil {

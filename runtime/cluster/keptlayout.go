@@ -84,27 +84,14 @@ type layout struct {
 	size map[int]int
 	// touched are the Secrets that differ.
 	touched map[int]bool
-	first   bool // no key goes
+	first   bool // no key goes, and no Secrets are joined
 }
 
-// next is the layout of a save for which an order of writes is safe: of all of it, where Secrets that are nearly empty
-// are joined, or of the first step, in which all but the changed keys stays as it is stored.
-func (m *keptModule) next(was *saved, data map[string][]byte, changed, gone []string, first bool) *layout {
-	l := m.layout(was, data, changed, gone, false)
-	if !first {
-		l.join()
-	}
-	if _, crossed := l.moves(); crossed {
-		l = m.layout(was, data, changed, gone, true)
-	}
-	l.first = first
-	return l
-}
-
-// layout says which key goes into which Secret. A key stays where it is as long
-// as it fits, so that a change of one writes one Secret. cautious moves keys to new Secrets only.
-func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, cautious bool) *layout {
-	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated)}
+// layout says which key goes into which Secret. A key stays where it is as long as it fits, so that a change of one
+// writes one Secret. It moves to a new Secret only, so that there is an order of writes in which no crash loses it. In the
+// first step of a save all but the changed keys stays as it is stored.
+func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, first bool) *layout {
+	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated), first: first}
 	if l.touched == nil {
 		l.touched = map[int]bool{}
 	}
@@ -133,29 +120,40 @@ func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []
 	}
 	for _, key := range homeless {
 		number := 1
-		for !fits(number, key) || cautious && m.parts[number] != nil {
+		for !fits(number, key) || was.home[key] != 0 && m.parts[number] != nil {
 			number++
 		}
 		put(number, key)
 	}
+	if !first {
+		l.join()
+	}
 	return l
 }
 
-// join puts the last Secret into the first one with room for both and as much again, so that they do not part at the
-// next small change.
+// join puts what is in Secrets that are nearly empty into a new one, with room for as much again, so that it does not
+// part at the next small change.
 func (l *layout) join() {
-	for _, last := range slices.Backward(slices.Sorted(maps.Keys(l.size))) {
-		for number := 1; number < last && l.size[last] > 0; number++ {
-			if l.size[number]+l.size[last] <= partLimit/2 {
-				for _, key := range l.keys(last) {
-					l.to[key] = number
-				}
-				l.size[number] += l.size[last]
-				l.size[last] = 0
-				l.touched[number], l.touched[last] = true, true
-			}
+	var small []int
+	size, number := 0, 1
+	for _, n := range slices.Sorted(maps.Keys(l.size)) {
+		if l.size[n] > 0 && size+l.size[n] <= partLimit/2 {
+			small, size = append(small, n), size+l.size[n]
 		}
 	}
+	if len(small) < 2 {
+		return
+	}
+	for l.m.parts[number] != nil || l.size[number] > 0 {
+		number++
+	}
+	for _, n := range small {
+		for _, key := range l.keys(n) {
+			l.to[key] = number
+		}
+		l.size[n], l.touched[n] = 0, true
+	}
+	l.size[number], l.touched[number] = size, true
 }
 
 // keys are those that a Secret then holds.
@@ -177,29 +175,6 @@ func (l *layout) keys(number int) (out []string) {
 	return out
 }
 
-// moves says which Secrets get keys that are stored in another one. Crossed says that one of them gives such keys away as
-// well, or the right value of a key that goes and is outdated elsewhere: then no order of writes is safe.
-func (l *layout) moves() (receives map[int]bool, crossed bool) {
-	receives = map[int]bool{}
-	gives := map[int]bool{}
-	for key, number := range l.to {
-		if home := l.was.home[key]; home != 0 && home != number {
-			receives[number], gives[home] = true, true
-		}
-	}
-	for number := range l.was.outdated {
-		for key := range l.m.parts[number].sums {
-			if _, stays := l.data[key]; !stays && l.was.home[key] != number {
-				gives[l.was.home[key]] = true
-			}
-		}
-	}
-	for number := range receives {
-		crossed = crossed || gives[number]
-	}
-	return receives, crossed
-}
-
 // change is one Secret to write, with all the keys it then holds, and the sums of their values; none means that
 // it goes away.
 type change struct {
@@ -211,25 +186,25 @@ type change struct {
 // those with a copy that is outdated, then the others that get something new, then those that only lose keys, older
 // before newer, so that an outdated copy never outlives the right one.
 func (l *layout) changes() (out []change) {
-	receives, _ := l.moves()
 	rank, revision := map[int]int{}, map[int]int64{}
 	for number := range l.touched {
 		p := l.m.parts[number]
 		if p == nil {
 			p = &part{}
 		}
-		sums, gains := map[string][sha256.Size]byte{}, false
+		sums, gains, receives := map[string][sha256.Size]byte{}, false, false
 		for _, key := range l.keys(number) {
 			sum, stored := p.sums[key]
 			if sums[key] = sum; l.to[key] != 0 {
 				sums[key] = sha256.Sum256(l.data[key])
 				gains = gains || !stored || sum != sums[key]
+				receives = receives || !stored && l.was.home[key] != 0
 			}
 		}
 		switch {
 		case !gains && len(sums) == len(p.sums) && (len(sums) > 0 || l.m.parts[number] == nil):
 			continue
-		case receives[number]:
+		case receives:
 			rank[number] = 0
 		case l.was.outdated[number]:
 			rank[number], revision[number] = 1, p.revision
