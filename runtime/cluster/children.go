@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -222,17 +222,13 @@ func fixed(err error) bool {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &api) || api.Status().Details == nil {
 		return false
 	}
-	for _, c := range api.Status().Details.Causes {
-		if c.Type == metav1.CauseTypeFieldValueInvalid || c.Type == metav1.CauseType("FieldValueForbidden") {
-			for _, words := range []string{"immutable", "may not be changed", "may not change", "updates to "} {
-				if strings.Contains(c.Message, words) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(api.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		refused := c.Type == metav1.CauseTypeFieldValueInvalid || c.Type == metav1.CauseTypeForbidden
+		return refused && cannotChange.MatchString(c.Message)
+	})
 }
+
+var cannotChange = regexp.MustCompile(`immutable|may not (be changed|change)|updates to `)
 
 // Same says whether a forced apply of want by manager would leave live, or that subresource of it, as it is. False
 // where that is not known.

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/object"
@@ -63,7 +64,7 @@ func fieldsOf(h reconcile.Holder, manager string) hook.Fields {
 	return hook.Fields{
 		Manager: manager,
 		Writer: func(live map[string]any, mark string) hook.Written {
-			return hook.Written{Ours: FieldsWritten(live, manager, mark), By: Taker(live, manager)}
+			return hook.Written{Ours: apply.FieldsOf(live, manager, "").Owns("annotations", mark), By: Taker(live, manager)}
 		},
 		Same: func(want, live map[string]any) bool { return Same(want, live, manager, h.Subresource) },
 		Owns: func(want, live map[string]any) bool { return Owns(want, live, manager, h.Subresource) },

@@ -53,12 +53,6 @@ func tooMany(live, want map[string]any, hookID string) bool {
 	return len(own) > 0 && hook.Crowded(live, own[0].Controller, fields, hook.MaxHolders+1)
 }
 
-// FieldsWritten says whether manager has written the annotation by which a parent says that it has fields of
-// live.
-func FieldsWritten(live map[string]any, manager, mark string) bool {
-	return apply.FieldsOf(live, manager, "").Owns("annotations", mark)
-}
-
 // Rival finds, among the parents that have fields of live, one but that of the mark which has a field of want
 // with another value. Manager is that of the mark's parent.
 func Rival(want, live map[string]any, manager, mark, subresource string) (out hook.Rival) {

@@ -5,6 +5,7 @@ package cluster
 import (
 	"testing"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -48,7 +49,7 @@ func TestFieldsOfOthers(t *testing.T) {
 	ours := status.Manager("web/hooks/a.star:x")
 
 	w.write(write(ours, step(effect.WriteApply, marked), step(effect.WriteStatus, conditions)))
-	if is := FieldsWritten(live(), ours, mark); !is || !Same(conditions, live(), ours, "status") || !Owns(conditions, live(), ours, "status") {
+	if is := apply.FieldsOf(live(), ours, "").Owns("annotations", mark); !is || !Same(conditions, live(), ours, "status") || !Owns(conditions, live(), ours, "status") {
 		t.Errorf("held %t: %v", is, live())
 	}
 	if held := reconcile.HeldIn(live()); len(held) != 1 || held[0].Holder != status || held[0].Digest != "d" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -91,12 +92,12 @@ func (a *applying) look(ctx context.Context) error {
 		}
 	}
 	for len(unread) > 0 {
-		slices.SortFunc(unread, effect.Ref.Compare)
-		places := w.placesOf(unread)
+		sought := w.placesOf(unread)
+		places := slices.SortedFunc(maps.Keys(sought), effect.Ref.Compare)
 		unread = nil
 		err := apply.SideBySide(len(places), w.o.SideBySide, func(i int) error {
 			p := places[i]
-			err := w.read(ctx, p.Ref, SetLabel+"="+a.marks.id, func(ref effect.Ref, obj map[string]any) { a.see(ctx, ref, obj, p.Name != "") })
+			err := w.read(ctx, p, SetLabel+"="+a.marks.id, func(ref effect.Ref, obj map[string]any) { a.see(ctx, ref, obj, p.Name != "") })
 			switch {
 			case errors.Is(err, ErrNotServed):
 				return nil
@@ -105,7 +106,7 @@ func (a *applying) look(ctx context.Context) error {
 			case p.Name == "":
 				a.mu.Lock()
 				defer a.mu.Unlock()
-				unread = append(unread, p.refs...)
+				unread = append(unread, sought[p]...)
 			}
 			return nil
 		})

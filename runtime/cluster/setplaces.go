@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -41,9 +40,7 @@ const (
 type hookSets struct {
 	writer  *Writer
 	manager string
-	// Guarded by the writer's mutex:
-	users int             // who apply or remove its sets
-	sets  map[string]*set // by name
+	sets    map[string]*set // by name; guarded by the writer's mutex
 
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones.
@@ -78,7 +75,7 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	all := maps.Clone(before)
 	for ref := range a.asked {
 		all[ref] = before[ref]
-		if h.mayBeThere(ref) {
+		if h.places[kindOf(ref)] == placeDenied || h.places[namespaceOf(ref)] == placeDenied { // an earlier process may have made it
 			before[ref] = all[ref]
 		}
 	}
@@ -121,11 +118,6 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 	})
 }
 
-// mayBeThere says that an earlier process may have made the object, in a place that this one may not read.
-func (h *hookSets) mayBeThere(ref effect.Ref) bool {
-	return h.places[kindOf(ref)] == placeDenied || h.places[namespaceOf(ref)] == placeDenied
-}
-
 // readPlace takes in the members of the hook's sets that are in a place. Those of the set that is
 // being applied, if any, are seen.
 func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) error {
@@ -164,60 +156,43 @@ func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) err
 // widen adds the places of members that are not in places. A list is tried, since it has to be possible when
 // the next process begins.
 func (h *hookSets) widen(ctx context.Context, places map[effect.Ref]standing, a *applying) error {
-	namespaces := map[effect.Ref]map[string]bool{} // of each kind
-	for _, refs := range []iter.Seq[effect.Ref]{maps.Keys(places), maps.Keys(a.asked)} {
-		for ref := range refs {
-			if namespaces[kindOf(ref)] == nil {
-				namespaces[kindOf(ref)] = map[string]bool{}
-			}
-			namespaces[kindOf(ref)][ref.Namespace] = true
-		}
-	}
+	in := namespacesOf(slices.AppendSeq(slices.Collect(maps.Keys(places)), maps.Keys(a.asked)))
 	for _, m := range a.members {
 		if _, is := placeIn(places, m.Ref); is {
 			continue
 		}
-		kind := kindOf(m.Ref)
-		wide := len(namespaces[kind]) > manyNamespaces
-		if wide {
-			_, err := h.writer.o.Client.Mapping(ctx, kind.APIVersion, kind.Kind)
-			wide = err == nil
-		}
-		if wide {
-			all, err := h.add(ctx, places, kind, a)
-			if err != nil {
-				return err
-			}
-			if all {
-				maps.DeleteFunc(places, func(p effect.Ref, _ standing) bool { return p != kind && kindOf(p) == kind })
+		kind, namespace, at := kindOf(m.Ref), namespaceOf(m.Ref), m.Ref // its write meets why it is not listed
+		for _, p := range []effect.Ref{kind, namespace} {
+			if p != namespace && len(in[kind]) <= manyNamespaces || !h.writer.mayRead(p) {
 				continue
 			}
+			err := h.readPlace(ctx, p, a)
+			if err == nil || p == namespace && errors.Is(err, ErrNotServed) { // its definition may be a member
+				at = p
+				break
+			}
+			if !notListed(err) && !errors.Is(err, ErrNotServed) {
+				return err
+			}
 		}
-		listed, err := h.add(ctx, places, namespaceOf(m.Ref), a)
-		if err != nil {
-			return err
+		if at == kind {
+			maps.DeleteFunc(places, func(p effect.Ref, _ standing) bool { return kindOf(p) == kind })
 		}
-		if !listed { // its write meets the reason
-			places[m.Ref] = placeKnown
-		}
+		places[at] = placeKnown
 	}
 	return nil
 }
 
-// add adds a place that may be read.
-func (h *hookSets) add(ctx context.Context, places map[effect.Ref]standing, p effect.Ref, a *applying) (bool, error) {
-	if !h.writer.mayRead(p) {
-		return false, nil
+// namespacesOf are the namespaces of some objects or places, by kind.
+func namespacesOf(refs []effect.Ref) map[effect.Ref]map[string]bool {
+	out := map[effect.Ref]map[string]bool{}
+	for _, ref := range refs {
+		if out[kindOf(ref)] == nil {
+			out[kindOf(ref)] = map[string]bool{}
+		}
+		out[kindOf(ref)][ref.Namespace] = true
 	}
-	err := h.readPlace(ctx, p, a)
-	switch {
-	case notListed(err):
-		return false, nil
-	case err != nil && !errors.Is(err, ErrNotServed): // its definition may be a member
-		return false, err
-	}
-	places[p] = placeKnown
-	return true, nil
+	return out
 }
 
 // placeIn is the place in which an object is found by the next process: none that this one may not read.
@@ -244,27 +219,21 @@ func (h *hookSets) tidy(ctx context.Context, gone bool) error {
 			next[p], goes = is, h.goes
 		}
 	}
-	namespaces := map[effect.Ref]map[effect.Ref]bool{} // by place
+	var members []effect.Ref
 	h.writer.mu.Lock()
 	for _, s := range h.sets {
 		goes = goes || len(s.members) > 0 && !s.keeps
-		for ref := range s.members {
-			if p, is := placeIn(h.places, ref); is {
-				if namespaces[p] == nil {
-					namespaces[p] = map[effect.Ref]bool{}
-				}
-				namespaces[p][namespaceOf(ref)] = true
-			}
-		}
+		members = slices.AppendSeq(members, maps.Keys(s.members))
 	}
 	h.writer.mu.Unlock()
-	for p, in := range namespaces {
-		if p != kindOf(p) || len(in) > manyNamespaces/2 {
-			next[p] = placeKnown
-			continue
+	in := namespacesOf(members)
+	for _, ref := range members {
+		p, is := placeIn(h.places, ref)
+		if p == kindOf(ref) && len(in[p]) <= manyNamespaces/2 {
+			p = namespaceOf(ref)
 		}
-		for narrow := range in {
-			next[narrow] = placeKnown
+		if is {
+			next[p] = placeKnown
 		}
 	}
 	err := h.record(ctx, next, goes)
@@ -299,15 +268,10 @@ func namespaceOf(ref effect.Ref) effect.Ref {
 	return ref
 }
 
-// reading is a place, and what is looked for in it.
-type reading struct {
-	effect.Ref
-	refs []effect.Ref
-}
-
-// placesOf are the places in which objects, sorted, are read: one list of a kind, if it is of one namespace
-// or spares many requests; where it was refused, one per namespace, and at last one per object.
-func (w *Writer) placesOf(refs []effect.Ref) (out []reading) {
+// placesOf are the places in which objects are read, and which ones in each: one list of a kind, if it is of one
+// namespace or spares many requests; where it was refused, one per namespace, and at last one per object.
+func (w *Writer) placesOf(refs []effect.Ref) map[effect.Ref][]effect.Ref {
+	out := map[effect.Ref][]effect.Ref{}
 	in := map[effect.Ref]int{}
 	for _, ref := range refs {
 		in[kindOf(ref)]++
@@ -323,11 +287,7 @@ func (w *Writer) placesOf(refs []effect.Ref) (out []reading) {
 		case in[namespace] > 1 && w.mayRead(namespace):
 			p = namespace
 		}
-		if last := len(out) - 1; last >= 0 && out[last].Ref == p {
-			out[last].refs = append(out[last].refs, ref)
-		} else {
-			out = append(out, reading{p, []effect.Ref{ref}})
-		}
+		out[p] = append(out[p], ref)
 	}
 	return out
 }

@@ -70,27 +70,17 @@ func (w *Writer) newHook(manager string) *hookSets {
 	return &hookSets{writer: w, manager: manager, sets: map[string]*set{}, places: map[effect.Ref]standing{}, certain: true}
 }
 
-// setsOf returns what is known of the sets of a hook; release must be called. A hook of which
-// nothing is recorded is not kept in memory.
-func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, release func(), err error) {
+// setsOf returns what is known of the sets of a hook.
+func (w *Writer) setsOf(ctx context.Context, manager string) (*hookSets, error) {
 	if err := w.readRecords(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h = w.hooks[manager]
-	if h == nil {
-		h = w.newHook(manager)
-		w.hooks[manager] = h
+	if w.hooks[manager] == nil {
+		w.hooks[manager] = w.newHook(manager)
 	}
-	h.users++
-	return h, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if h.users--; h.users == 0 && len(h.sets)+len(h.places) == 0 && h.certain && h.broken == nil {
-			delete(w.hooks, manager)
-		}
-	}, nil
+	return w.hooks[manager], nil
 }
 
 func (w *Writer) recordOf(manager string) effect.Ref {
