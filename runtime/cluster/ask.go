@@ -11,7 +11,7 @@ import (
 
 // Ask implements [builtins.Answerer].
 func (c *Client) Ask(ctx context.Context, q effect.Ask) (map[string]any, error) {
-	act := action{verb: "create", word: "ask for", ref: q.Ref, what: q.String()}
+	act := action{word: "ask for", ref: q.Ref, what: q.String()}
 	m, err := c.Mapping(ctx, q.Ref.APIVersion, q.Ref.Kind)
 	if err != nil {
 		return nil, c.explain(err, act)

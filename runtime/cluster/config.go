@@ -172,13 +172,13 @@ func CheckReachable(ctx context.Context, cfg *rest.Config) error {
 			return fmt.Errorf("the API server at %s does not accept our credentials: renew the token or certificate in the kubeconfig", cfg.Host)
 		}
 		msg := fmt.Sprintf("the API server at %s answers %d to a question for its version: %s", cfg.Host, api.Status().Code, safeMessage(api.Status(), action{}))
-		return &Error{Verb: "get", msg: msg, err: err}
+		return &Error{msg: msg, err: err}
 	}
 	text := transportError(err, cfg.Host)
 	if !strings.Contains(text, cfg.Host) {
 		text = "cannot reach the API server at " + cfg.Host + ": " + text
 	}
-	return &Error{Verb: "get", msg: text, err: err}
+	return &Error{msg: text, err: err}
 }
 
 // InTrouble says of an error that it may be another one in a moment: the API server is overloaded, or fails, or nobody

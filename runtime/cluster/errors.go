@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	_ "embed" // of the table
 	"encoding/json"
@@ -34,12 +33,8 @@ const maxMessage = 600
 // Error is a failed call to the API server, in one line for people. It unwraps to
 // client-go's status error, so apierrors.IsForbidden and the like hold.
 type Error struct {
-	// Ref is the object, or with an empty name the kind, that the call was for.
-	Ref effect.Ref
-	// Verb is RBAC's word for what was tried: get, list, watch, patch, delete.
-	Verb string
-	msg  string
-	err  error
+	msg string
+	err error
 }
 
 // Error returns the line.
@@ -56,8 +51,7 @@ func (e *Error) Unreadable() bool {
 
 // action is what was tried, for the text of its error.
 type action struct {
-	verb    string // RBAC's
-	word    string // what people call it; "" means verb
+	word    string // what people call it
 	ref     effect.Ref
 	mapping Mapping
 	what    string // instead of ref
@@ -81,23 +75,22 @@ func (a action) hides() func(string) string {
 }
 
 func (a action) String() string {
-	word := cmp.Or(a.word, a.verb)
 	switch {
 	case a.what != "":
-		return word + " " + a.what
+		return a.word + " " + a.what
 	case a.ref.Name != "":
-		return word + " " + a.ref.String()
+		return a.word + " " + a.ref.String()
 	case a.ref.Namespace != "":
-		return word + " " + a.ref.Kind + " in namespace " + a.ref.Namespace
+		return a.word + " " + a.ref.Kind + " in namespace " + a.ref.Namespace
 	}
-	return word + " " + a.ref.Kind
+	return a.word + " " + a.ref.Kind
 }
 
 // Explain turns an error of [Client.Each] or [Client.Watch] into a line for
 // people. verb is list or watch. A nil error stays nil.
 func (c *Client) Explain(err error, verb string, m Mapping, namespace string) error {
 	return c.explain(err, action{
-		verb:    verb,
+		word:    verb,
 		ref:     effect.Ref{APIVersion: m.APIVersion(), Kind: m.Kind, Namespace: namespace},
 		mapping: m,
 	})
@@ -121,7 +114,7 @@ func (c *Client) explain(err error, a action) error {
 	case InTrouble(err):
 		err = &lane.Awaits{Err: err, For: lane.AwaitsServer}
 	}
-	return &Error{Ref: a.ref, Verb: a.verb, msg: msg, err: err}
+	return &Error{msg: msg, err: err}
 }
 
 var (

@@ -31,7 +31,7 @@ const stdinChunk = 32 << 10
 func (c *Client) Exec(ctx context.Context, e effect.Exec) (builtins.Executed, error) {
 	limited, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
-	act := action{verb: "create", word: "exec in", ref: e.Pod, mapping: pods, what: "its container"}
+	act := action{word: "exec in", ref: e.Pod, mapping: pods, what: "its container"}
 	s, err := c.openExec(limited, e)
 	if err != nil {
 		return builtins.Executed{}, c.podError(ctx, limited, err, act, "no answer", e.Timeout.String())
@@ -223,7 +223,7 @@ func (c *Client) Logs(ctx context.Context, q effect.LogQuery) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		act := action{verb: "get", word: "read", ref: q.Pod, mapping: pods, what: "its log"}
+		act := action{word: "read", ref: q.Pod, mapping: pods, what: "its log"}
 		return nil, c.podError(ctx, limited, err, act, "the log has not ended", q.Timeout.String())
 	case len(text) > q.MaxBytes:
 		return nil, builtins.TooLargeLog(q.MaxBytes)

@@ -118,7 +118,7 @@ func (c *Client) ask(ctx context.Context, g *groupVersion, apiVersion string) (m
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return nil, c.explain(err, action{verb: "discover", what: "the kinds of " + apiVersion})
+		return nil, c.explain(err, action{word: "discover", what: "the kinds of " + apiVersion})
 	default:
 		var list metav1.APIResourceList
 		if err := json.Unmarshal(body, &list); err != nil {

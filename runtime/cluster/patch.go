@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
+	"github.com/starling-operator/starling/runtime/object"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +49,7 @@ func (p *pending) patch(ctx context.Context) (map[string]any, error) {
 	}
 	obj, err := p.submit(ctx, http.MethodPatch, ref.Name, patch.Subresource, mediaType, body, nil)
 	if patch.Type == effect.PatchJSON && unfit(err) {
-		return nil, &Error{Ref: ref, Verb: p.act.verb, err: err,
+		return nil, &Error{err: err,
 			msg: fmt.Sprintf("cannot %s: the JSON patch does not fit the object: a path is not there, or a test fails", p.act)}
 	}
 	if err != nil || obj["kind"] != ref.Kind {
@@ -130,21 +130,15 @@ func (p *pending) program(ctx context.Context) (map[string]any, error) {
 		if p.write.Ref.Kind == "Secret" {
 			text = "it fails; its message is not shown, because it may quote the secret"
 		}
-		return nil, &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: fmt.Sprintf("cannot %s: the jq program: %s", p.act, cut(message.Line(text))), err: err}
+		return nil, &Error{msg: fmt.Sprintf("cannot %s: the jq program: %s", p.act, cut(message.Line(text))), err: err}
 	}
-	if sameJSON(p.live, after) {
+	if object.Same(p.live, after) {
 		return p.live, nil
 	}
 	if m, ok := after["metadata"].(map[string]any); ok {
 		m["resourceVersion"] = version // also where the program has left it out
 	}
 	return p.submit(ctx, http.MethodPut, p.write.Ref.Name, p.write.Patch.Subresource, jsonType, after, nil)
-}
-
-func sameJSON(a, b any) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
 // conflict is the error that the API server gives for a state that has passed.

@@ -24,7 +24,7 @@ const PageSize = 500
 // Get returns the object that ref names, as the API server sent it, or nil when
 // it is not there. The namespace is ignored for cluster-scoped kinds.
 func (c *Client) Get(ctx context.Context, ref effect.Ref) (map[string]any, error) {
-	act := action{verb: "get", ref: ref}
+	act := action{word: "get", ref: ref}
 	m, err := c.Mapping(ctx, ref.APIVersion, ref.Kind)
 	if err != nil {
 		return nil, c.explain(err, act)
@@ -57,7 +57,7 @@ func (c *Client) Get(ctx context.Context, ref effect.Ref) (map[string]any, error
 // (or "*") means all; cluster-scoped kinds ignore them. labels and fields are
 // selectors as kubectl takes them, "" for none. It reads in pages.
 func (c *Client) List(ctx context.Context, apiVersion, kind string, namespaces []string, labels, fields string) ([]map[string]any, error) {
-	act := action{verb: "list", ref: effect.Ref{APIVersion: apiVersion, Kind: kind}}
+	act := action{word: "list", ref: effect.Ref{APIVersion: apiVersion, Kind: kind}}
 	m, err := c.Mapping(ctx, apiVersion, kind)
 	if err != nil {
 		return nil, c.explain(err, act)

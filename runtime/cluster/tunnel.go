@@ -26,7 +26,7 @@ const maxComplaint = 64 << 10
 func (c *Client) Tunnel(ctx context.Context, pod effect.Ref, container string, argv []string) (net.Conn, error) {
 	s, err := c.openExec(ctx, effect.Exec{Pod: pod, Container: container, Argv: argv, Stdin: []byte{}})
 	if err != nil {
-		return nil, c.explain(err, action{verb: "create", word: "exec in", ref: pod, mapping: pods, what: "its container"})
+		return nil, c.explain(err, action{word: "exec in", ref: pod, mapping: pods, what: "its container"})
 	}
 	out, in := io.Pipe()
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))

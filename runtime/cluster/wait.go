@@ -25,11 +25,11 @@ func (w *Writer) gone(ctx context.Context, wr effect.Write, uid string) error {
 			return err
 		}
 		if left <= 0 {
-			return &Error{Ref: wr.Ref, Verb: "delete", msg: fmt.Sprintf("%s is deleted, but still there after %s%s; it is tried again", wr.Ref, wr.Wait, heldBy(live))}
+			return &Error{msg: fmt.Sprintf("%s is deleted, but still there after %s%s; it is tried again", wr.Ref, wr.Wait, heldBy(live))}
 		}
 		next = min(next, left)
 		if err := w.o.Pause(ctx, next); err != nil {
-			return &Error{Ref: wr.Ref, Verb: "delete", msg: fmt.Sprintf("%s is deleted; the wait for its end was cut short", wr.Ref), err: err}
+			return &Error{msg: fmt.Sprintf("%s is deleted; the wait for its end was cut short", wr.Ref), err: err}
 		}
 		left -= next
 		next = min(2*next, lastLook)

@@ -57,7 +57,7 @@ func TestEachRowIsSaid(t *testing.T) {
 		"a field of another": {conflict, "ConfigMap", `other managers own fields of it (.data.port: a)`},
 		"a webhook":          {denied, "Secret", `admission webhook "policy.example.com" denied the request; what else it says is not shown`},
 	} {
-		said := (&Client{}).describe(asStatus(c.err), action{verb: "patch", word: "apply", ref: effect.Ref{APIVersion: "v1", Kind: c.kind, Name: "web"}})
+		said := (&Client{}).describe(asStatus(c.err), action{word: "apply", ref: effect.Ref{APIVersion: "v1", Kind: c.kind, Name: "web"}})
 		if !strings.Contains(said, c.want) {
 			t.Errorf("%s: got %s, want %s; it is said as: %v", name, said, c.want, c.err)
 		}

@@ -45,23 +45,16 @@ func (c *Client) Write(ctx context.Context, manager string, w effect.Write) (map
 // begin finds out where w goes.
 func (c *Client) begin(ctx context.Context, manager string, w effect.Write) (*pending, error) {
 	manager = cmp.Or(manager, c.manager)
-	act := action{verb: "patch", word: string(w.Kind), ref: w.Ref}
+	act := action{word: string(w.Kind), ref: w.Ref}
 	switch w.Kind {
 	case effect.WriteApply, effect.WriteStatus:
 		act.word = "apply"
-	case effect.WriteCreate, effect.WriteDelete:
-		act.verb = string(w.Kind)
-	case effect.WriteEvict:
-		act.verb = "create"
-	case effect.WritePatch:
-		if w.Patch.Type == effect.PatchJQ {
-			act.verb = "update"
-		}
+	case effect.WriteCreate, effect.WriteDelete, effect.WriteEvict, effect.WritePatch:
 	default:
 		return nil, fmt.Errorf("cannot write %s: unknown kind of write %q", w.Ref, w.Kind)
 	}
 	if c.Others(w.Ref) {
-		return nil, &Error{Ref: w.Ref, Verb: act.verb, msg: fmt.Sprintf("cannot %s: another Starling takes its config from it, and no grant covers that", act), err: errNotGranted}
+		return nil, &Error{msg: fmt.Sprintf("cannot %s: another Starling takes its config from it, and no grant covers that", act), err: errNotGranted}
 	}
 	m, err := c.target(ctx, w.Ref)
 	if err != nil {
@@ -141,7 +134,7 @@ func (p *pending) run(ctx context.Context) (map[string]any, error) {
 			p.client.forgetKind(p.mapping)
 			if sub := subresourceOf(w); sub != "" {
 				if _, other := p.client.target(ctx, w.Ref); other == nil {
-					return nil, &Error{Ref: w.Ref, Verb: p.act.verb, err: errors.Join(errNoSubresource, err),
+					return nil, &Error{err: errors.Join(errNoSubresource, err),
 						msg: fmt.Sprintf("cannot %s: a %s has no subresource %q", p.act, w.Ref.Kind, sub)}
 				}
 			}
@@ -194,7 +187,7 @@ func (p *pending) stands(live map[string]any) bool {
 // check holds what is there against what the write is for.
 func (p *pending) check() error {
 	if !p.write.Guard.Passes(p.client.seal, p.write.Ref, p.live) {
-		return &Error{Ref: p.write.Ref, Verb: p.act.verb, msg: p.write.Guard.Refused, err: errNotGranted}
+		return &Error{msg: p.write.Guard.Refused, err: errNotGranted}
 	}
 	if p.write.Kind == effect.WriteApply && p.write.Unchanged != nil && p.live == nil {
 		return p.client.explain(conflict(p.mapping, p.write.Ref), p.act)
