@@ -273,6 +273,7 @@ func (l *Loop) switchOn(w *sim.World, g *generation.Generation) error {
 	for _, name := range g.Names {
 		there[values.EnabledKey(g.Modules[name].Key)] = true
 	}
+	maps.DeleteFunc(l.on, func(key string, _ bool) bool { return before[key] != "true" }) // somebody else's since
 	maps.DeleteFunc(before, func(key, _ string) bool { return l.on[key] && !there[key] })
 	if len(before) < said {
 		if err := w.Configure(before); err != nil {

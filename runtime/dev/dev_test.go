@@ -42,16 +42,9 @@ type author struct {
 	files map[string]string
 }
 
-// save changes files and returns what the round shows, in short.
-func (a *author) save(edits ...string) string {
+// look hands the files to the loop.
+func (a *author) look() *Round {
 	a.t.Helper()
-	for i := 0; i < len(edits); i += 3 {
-		text := a.files[edits[i]]
-		if !strings.Contains(text, edits[i+1]) {
-			a.t.Fatalf("%q is not in %s", edits[i+1], edits[i])
-		}
-		a.files[edits[i]] = strings.Replace(text, edits[i+1], edits[i+2], 1)
-	}
 	fsys := fstest.MapFS{}
 	for name, text := range a.files {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
@@ -64,6 +57,20 @@ func (a *author) save(edits ...string) string {
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return r
+}
+
+// save changes files and returns what the round shows, in short.
+func (a *author) save(edits ...string) string {
+	a.t.Helper()
+	for i := 0; i < len(edits); i += 3 {
+		text := a.files[edits[i]]
+		if !strings.Contains(text, edits[i+1]) {
+			a.t.Fatalf("%q is not in %s", edits[i+1], edits[i])
+		}
+		a.files[edits[i]] = strings.Replace(text, edits[i+1], edits[i+2], 1)
+	}
+	r := a.look()
 	out := fmt.Sprintf("%d of %d; %d errors;", r.Modules, r.All, r.Check.Count(check.Error))
 	for _, f := range r.Tests {
 		word := "ok"
@@ -186,6 +193,30 @@ func TestTheClusterGoesOn(t *testing.T) {
 	}
 }
 
+// A switch that somebody has set since stays, also while its module is gone.
+func TestASwitchOfTheUserStays(t *testing.T) {
+	a := &author{t: t, files: map[string]string{}, loop: New(Options{Builtins: store.NewBuiltins(), Namespace: "starling-system", Name: "starling", Parallel: 1})}
+	maps.Copy(a.files, module("api"))
+	maps.Copy(a.files, module("web"))
+	a.save()
+	if err := a.loop.world.Configure(map[string]string{"apiEnabled": "true", "webEnabled": "false"}); err != nil {
+		t.Fatal(err)
+	}
+	a.save("api/values.yaml", "red", "green")
+	for file := range module("web") {
+		delete(a.files, file)
+	}
+	a.look()
+	if err := a.loop.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "webEnabled: no module has this key") {
+		t.Errorf("got %v", err)
+	}
+	maps.Copy(a.files, module("web"))
+	a.save()
+	if config, err := a.loop.world.UserConfig(); err != nil || config["webEnabled"] != "false" {
+		t.Errorf("%v, %v", config, err)
+	}
+}
+
 // A config that is refused is told, not left out in silence.
 func TestARefusedConfigIsTold(t *testing.T) {
 	a := &author{t: t, files: module("web"), loop: New(Options{
@@ -193,17 +224,7 @@ func TestARefusedConfigIsTold(t *testing.T) {
 		Prepare: func(w *sim.World) error { return w.Configure(map[string]string{"web": "color: 5"}) },
 	})}
 	a.files["web/openapi/config-values.yaml"] = "type: object\nproperties: {color: {type: string}}\n"
-	fsys := fstest.MapFS{}
-	for name, text := range a.files {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	read, err := tree.Read(fsys, tree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.loop.Look(t.Context(), read); err != nil {
-		t.Fatal(err)
-	}
+	a.look()
 	if err := a.loop.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "color: must be a string") {
 		t.Errorf("got %v", err)
 	}
