@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -51,6 +52,9 @@ func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) err
 		"source":             map[string]any{"component": "starling"},
 		"reportingComponent": "starling", "reportingInstance": manager,
 	}})
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // it would go with the others there, and the run waits for no end of a namespace
+	}
 	return err
 }
 
