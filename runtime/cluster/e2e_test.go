@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -22,8 +23,10 @@ import (
 	e2e "github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 var shared *e2e.Cluster
@@ -294,6 +297,24 @@ func TestRealEvents(t *testing.T) {
 	if err != nil || len(found.Items) != 1 {
 		t.Errorf("events of the node are %+v, %v", found, err)
 	}
+	// A finalizer holds a namespace that is being deleted: it takes no Event, which is no error.
+	held := w.configMap("held")
+	held.Object["metadata"].(map[string]any)["finalizers"] = []any{"example.com/held"}
+	w.write(held)
+	t.Cleanup(func() {
+		_, _ = shared.Client.CoreV1().ConfigMaps(w.ns).Patch(context.Background(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	})
+	if err := shared.Client.CoreV1().Namespaces().Delete(t.Context(), w.ns, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e2e.Eventually(t, time.Minute, "the namespace takes nothing new", func() error {
+		err := w.writer.Write(t.Context(), "starling/web/f", w.configMap("late"))
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil
+		}
+		return fmt.Errorf("it was taken: %v", err)
+	})
+	w.write(effect.Write{Kind: effect.WriteEvent, Ref: held.Ref, Event: event.Event})
 }
 
 func TestRealEviction(t *testing.T) {
