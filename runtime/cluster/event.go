@@ -39,14 +39,10 @@ func (w *Writer) event(ctx context.Context, manager string, wr effect.Write) err
 	if live != nil {
 		return w.countEvent(ctx, manager, ref, live, now)
 	}
-	involved := map[string]any{"apiVersion": about.APIVersion, "kind": about.Kind, "namespace": about.Namespace, "name": about.Name}
-	if uid != "" {
-		involved["uid"] = uid
-	}
 	_, err = c.Write(ctx, manager, effect.Write{Kind: effect.WriteCreate, Ref: ref, IfAbsent: true, Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
 		"metadata":       map[string]any{"name": ref.Name, "namespace": ref.Namespace},
-		"involvedObject": involved,
+		"involvedObject": map[string]any{"apiVersion": about.APIVersion, "kind": about.Kind, "namespace": about.Namespace, "name": about.Name, "uid": uid},
 		"type":           e.Type, "reason": e.Reason, "message": e.Message, "count": 1,
 		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339),
 		"source":             map[string]any{"component": "starling"},
