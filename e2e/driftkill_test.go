@@ -148,7 +148,7 @@ func testKilledInARepair(t *testing.T, after bool) {
 	}
 	f.waitRevision(f.ns, "web", 1)
 	t.Logf("killed at %q", r.At())
-	if !slices.Contains(r.At(), "PATCH configmaps/starling-releases") {
+	if !slices.Contains(r.At(), "PATCH secrets/starling-releases-1") {
 		t.Error("no process was killed at the write of the digest")
 	}
 }
@@ -156,11 +156,15 @@ func testKilledInARepair(t *testing.T, after bool) {
 // records are what is kept of the releases.
 func (f *fixture) records() map[string]string {
 	f.t.Helper()
-	cm, err := shared.Client.CoreV1().ConfigMaps(f.ns).Get(f.t.Context(), "starling-releases", metav1.GetOptions{})
+	s, err := shared.Client.CoreV1().Secrets(f.ns).Get(f.t.Context(), "starling-releases-1", metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return cm.Data
+	data := map[string]string{}
+	for key, value := range s.Data {
+		data[key] = string(value)
+	}
+	return data
 }
 
 // updated makes an object one that Starling has written without apply, as earlier versions did.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,8 @@ func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) 
 // instance that looks.
 func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) definer {
 	mark, sum, _ := strings.Cut(live.Annotations[effect.DefinedByAnnotation], " ")
-	if i := strings.LastIndexByte(mark, '/'); mark != "" && mark[:max(i, 0)] != strings.TrimSuffix(m.instance().Mark(""), "/") {
+	instance, module := path.Split(mark)
+	if mark != "" && instance != m.instance().Mark("") {
 		return definer{name: "the starling instance of " + mark, instance: mark, sum: sum}
 	}
 	fields := specFields(live)
@@ -56,7 +58,6 @@ func (m *Manager) definedBy(live *metav1.PartialObjectMetadata, own string) defi
 		}
 		return definer{name: cmp.Or(fields.declared, fields.others, "somebody else")}
 	}
-	module := mark[strings.LastIndexByte(mark, '/')+1:]
 	if module != own && !m.stillHas(module, live.Name) {
 		module, sum = m.crds.heldBy(live.Name, own)
 	}
@@ -335,20 +336,13 @@ func (c *crdMemory) keep(whose string, names map[string]bool) {
 	c.known[whose] = next
 }
 
-// again forgets what is there of all definitions of somebody, and keeps their names: the next look reads them.
-func (c *crdMemory) again(whose string) {
+// forget notes that a module has no definitions any more. Nothing is kept of one that is not there.
+func (c *crdMemory) forget(module string, there bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name := range c.known[whose] {
-		c.known[whose][name] = knownCRD{}
+	for _, whose := range []string{module, ofChart(module)} {
+		if delete(c.known, whose); there {
+			c.known[whose] = map[string]knownCRD{}
+		}
 	}
-}
-
-// forget notes that a module has no definitions any more. Nothing is kept of modules that are not there.
-func (c *crdMemory) forget(module string, there func(module string) bool) {
-	c.keep(module, nil)
-	c.keep(ofChart(module), nil)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.known, func(whose string, names map[string]knownCRD) bool { return len(names) == 0 && !there(moduleOf(whose)) })
 }

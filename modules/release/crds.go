@@ -96,15 +96,15 @@ func (m *Manager) Left(module string) (out []string) {
 // ForgetCRDs drops what is remembered of the definitions of a module that does not run any more,
 // and applies those of others that were left to it.
 func (m *Manager) ForgetCRDs(ctx context.Context, module string) (err error) {
-	m.crds.forget(module, func(module string) bool { return m.folder(module) != nil })
+	m.crds.forget(module, m.folder(module) != nil)
 	ctx, leave, err := m.enter(ctx, crdTimeout)
 	if err != nil {
 		return err
 	}
 	defer leave(&err)
 	_, err = m.applyYielded(ctx)
-	refs, unread := m.Installed(ctx)
-	if err = cmp.Or(err, unread); err != nil || slices.ContainsFunc(refs, func(r Ref) bool { return r.Module == module }) {
+	unread := m.records.inTurn(ctx, m.records.loadOnce)
+	if err = cmp.Or(err, unread); err != nil || slices.ContainsFunc(m.installed(), func(r Ref) bool { return r.Module == module }) {
 		return err // they go with the release
 	}
 	return m.giveBackCRDs(ctx, module)
@@ -162,7 +162,7 @@ func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
 		wrote, err := m.bringCRDs(ctx, c)
 		changed = changed || wrote
 		if err != nil { // its module applies it at the next pass, or says why not
-			m.crds.again(c.of.whose)
+			m.crds.set(c.of.whose, c.Object.GetName(), knownCRD{})
 			m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/e2e/cluster"
 	"github.com/starling-operator/starling/modules/chart"
+	starling "github.com/starling-operator/starling/runtime/cluster"
 )
 
 // shared is the control plane of this test binary.
@@ -74,8 +75,12 @@ func (f *fixture) manager() *Manager {
 		})
 	})
 	cached := memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(counted))
+	client, err := starling.New(starling.Options{Config: counted, QPS: -1, Log: zerolog.Nop()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
 	m, err := New(Options{
-		Config: counted, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached),
+		Client: client, Config: counted, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		Instance: f.ns + ".starling", Namespace: f.ns, Name: "starling",
 		Log: zerolog.New(zerolog.NewTestWriter(f.t)).Level(zerolog.WarnLevel),
 	})

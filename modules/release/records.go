@@ -1,83 +1,99 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
+	"github.com/starling-operator/starling/runtime/cluster"
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 const (
 	// recordWrite bounds one write of the records.
 	recordWrite = 30 * time.Second
-	// recordTries is how often a write that met another one is tried.
+	// recordTries is how often a write is tried that met a change of somebody else.
 	recordTries = 5
+	// recordRoom is how much a Secret holds before new records go to the next one.
+	recordRoom = 128 << 10
+	// recordLabel is on the Secrets. Its value is the instance's.
+	recordLabel = "starling.dev/releases"
 )
 
-// records is the list of what is installed where, in the operator's namespace: key
+// records is the list of what is installed where, in Secrets of the operator's namespace: key
 // "<namespace>.<release>", value a record in JSON. An uninstall needs no right to list Secrets
-// elsewhere. They stand in a ConfigMap and, once that is full, in Secrets beside it, see [shard].
+// elsewhere.
 //
 // Many releases are recorded at once, at the first start. A record that comes while a
 // write is under way goes into the next one, together.
 type records struct {
-	// stopped ends all writing.
-	stopped   context.Context
-	core      corev1client.CoreV1Interface
-	namespace string
-	name      string
-	instance  string
+	kept           *cluster.Kept
+	name, instance string
+	// before holds the ConfigMap of this name in which earlier versions kept records.
+	before corev1client.ConfigMapInterface
+	// turn is held by the one who reads or writes. Under it moved says that the ConfigMap holds nothing.
+	turn  chan struct{}
+	moved bool
 
 	mu sync.Mutex
-	// known are the shards as they stand; nil before the first read and after a
-	// write that failed. Neither the list nor what it holds is changed.
-	known []shard
+	// data is what is stored; nil before the first read. It is not changed.
+	data map[string][]byte
 	// next collects what the next write will hold.
 	next *batch
-	// writing says that a writer is at work.
-	writing bool
 }
 
-// batch is one write: key → JSON, nil to remove.
+// batch is one write: key → JSON, nil to remove. How it has ended is noted under the turn.
 type batch struct {
-	changes map[string]*string
-	done    chan struct{}
+	changes map[string][]byte
+	done    bool
 	err     error
-	// refused are the keys that cannot be written, with the reason.
-	refused map[string]error
+}
+
+func (m *Manager) newRecords() *records {
+	name := m.o.Name + "-releases"
+	return &records{
+		name: name, instance: m.o.Instance, before: m.core.ConfigMaps(m.o.Namespace), turn: make(chan struct{}, 1),
+		kept: cluster.NewKept(cluster.KeptOptions{
+			Client: m.o.Client, Namespace: m.o.Namespace, Name: name, Instance: m.o.Instance,
+			Label: recordLabel, Room: recordRoom,
+		}),
+	}
 }
 
 // Installed lists what is recorded, by namespace and name: every release that this instance may have installed. A
 // record whose release is gone is possible (Uninstall then removes it), a release without a record is not. Entries
 // that cannot be read are logged and left out.
 func (m *Manager) Installed(ctx context.Context) ([]Ref, error) {
-	shards, err := m.records.load(ctx)
-	if err != nil {
+	if err := m.records.inTurn(ctx, m.records.load); err != nil {
 		return nil, err
 	}
-	var refs []Ref
-	for _, s := range shards {
-		for _, key := range slices.Sorted(maps.Keys(s.data)) {
-			var ref Ref
-			if err := json.Unmarshal([]byte(s.data[key]), &ref); err != nil || recordKey(ref) != key {
-				m.o.Log.Warn().Str(s.kind(), s.name).Str("key", key).Msg("not a record of a release: left alone")
-				continue
-			}
-			refs = append(refs, ref)
+	return m.installed(), nil
+}
+
+// installed is Installed, as far as is known.
+func (m *Manager) installed() (refs []Ref) {
+	data := m.records.stored()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		var ref Ref
+		if err := json.Unmarshal(data[key], &ref); err != nil || recordKey(ref) != key {
+			m.o.Log.Warn().Str("key", key).Msgf("an entry of the Secrets %s-… is not a record of a release: left alone", m.records.name)
+			continue
 		}
+		refs = append(refs, ref)
 	}
-	slices.SortFunc(refs, func(a, b Ref) int { return strings.Compare(recordKey(a), recordKey(b)) })
-	return refs, nil
+	return refs
 }
 
 // record is what is kept of one release.
@@ -111,8 +127,8 @@ func (m *Manager) noted(ctx context.Context, ref Ref, last revision) (revision, 
 		return last, nil
 	}
 	if last.Status == helm.StatusUninstalling {
-		rel, err := m.Last(ctx, ref.Namespace, ref.Name)
-		last.Whole = err == nil && rel != nil && whole(rel)
+		rel, _, err := m.read(ctx, ref, last.Number)
+		last.Whole = err == nil && whole(rel)
 	}
 	rec, err := m.records.get(ctx, ref)
 	if err != nil || rec.Digests == nil || rec.Digests.Of != last.UID {
@@ -133,126 +149,131 @@ func (r *records) set(ctx context.Context, rec record) error {
 	if err != nil {
 		return err
 	}
-	text := string(data)
-	return r.change(ctx, recordKey(rec.Ref), &text)
+	if len(data) > effect.MaxKept {
+		return fmt.Errorf("recording a release: its record has %d KiB, more than the %d KiB that fit into a Secret: delete the objects by hand that it could not delete",
+			len(data)>>10, effect.MaxKept>>10)
+	}
+	return r.change(ctx, recordKey(rec.Ref), data)
 }
 
 // get reads the record of ref; without one, nothing is left of the release. The records are read once.
 func (r *records) get(ctx context.Context, ref Ref) (record, error) {
-	if r.shards() == nil {
-		if err := r.join(ctx, "", nil); err != nil {
+	if r.stored() == nil {
+		if err := r.inTurn(ctx, r.loadOnce); err != nil {
 			return record{Ref: ref}, err
 		}
 	}
 	var rec record
-	text, _ := valueOf(r.shards(), recordKey(ref))
-	if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Ref != ref {
+	if err := json.Unmarshal(r.stored()[recordKey(ref)], &rec); err != nil || rec.Ref != ref {
 		return record{Ref: ref}, nil // not a record of ours: written anew
 	}
 	return rec, nil
 }
 
-// shards are the records as they stand, as far as is known.
-func (r *records) shards() []shard {
+func (r *records) stored() map[string][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.known
+	return r.data
 }
 
-// change puts one entry, nil to take it away, into the next write and waits for it. A value that is there already costs
-// nothing.
-func (r *records) change(ctx context.Context, key string, value *string) error {
+// change puts one entry, nil to take it away, into the next write and returns when that has ended. The first one whose
+// turn it is writes for all of them; one who gives up takes nobody with it.
+func (r *records) change(ctx context.Context, key string, value []byte) error {
 	r.mu.Lock()
-	have, is := valueOf(r.known, key)
-	same := r.known != nil && !r.writing && r.next == nil && is == (value != nil) && (value == nil || have == *value)
-	r.mu.Unlock()
-	if same {
-		return nil
+	if r.next == nil {
+		r.next = &batch{changes: map[string][]byte{}}
 	}
-	return r.join(ctx, key, value)
+	b := r.next
+	b.changes[key] = value
+	r.mu.Unlock()
+	return r.inTurn(ctx, func(ctx context.Context) error {
+		if b.done {
+			return b.err
+		}
+		err := r.write(ctx, b)
+		b.done, b.err = err == nil || ctx.Err() == nil, err
+		return err
+	})
 }
 
-// join adds to the next write and waits for it; without a key it waits for what is read.
-func (r *records) join(ctx context.Context, key string, value *string) error {
+// inTurn calls f while nobody else reads or writes.
+func (r *records) inTurn(ctx context.Context, f func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.mu.Lock()
-	if r.next == nil {
-		r.next = &batch{changes: map[string]*string{}, done: make(chan struct{})}
-	}
-	b := r.next
-	if key != "" {
-		b.changes[key] = value
-	}
-	if !r.writing {
-		r.writing = true
-		go r.write()
-	}
-	r.mu.Unlock()
 	select {
-	case <-b.done:
-		return cmp.Or(b.err, b.refused[key])
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+		return f(ctx)
 	case <-ctx.Done():
 		return fmt.Errorf("recording a release (%s): %w", r.name, context.Cause(ctx))
 	}
 }
 
-// write carries out batches until there is none.
-func (r *records) write() {
+func (r *records) loadOnce(ctx context.Context) error {
+	if r.stored() != nil {
+		return nil
+	}
+	return r.load(ctx)
+}
+
+// load reads all records. The ConfigMap counts for keys that no Secret has, until the next write moves them.
+func (r *records) load(ctx context.Context) error {
+	cm, err := r.before.Get(ctx, r.name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading the records of releases (ConfigMap %s): %w", r.name, err)
+	}
+	found, err := r.kept.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the records of releases (Secrets %s-…): %w", r.name, err)
+	}
+	data := map[string][]byte{}
+	if cm != nil {
+		for key, text := range cm.Data {
+			data[key] = []byte(text)
+		}
+	}
+	r.moved = len(data) == 0
+	maps.Copy(data, found[r.instance])
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.next != nil {
-		b := r.next
-		r.next = nil
-		known := r.known
-		r.mu.Unlock()
-		known, err := r.writeBatch(known, b)
-		r.mu.Lock()
-		r.known, b.err = known, err
-		close(b.done)
-	}
-	r.writing = false
+	r.data = data
+	return nil
 }
 
-// writeBatch writes what differs from known and returns what the shards hold then.
-func (r *records) writeBatch(known []shard, b *batch) ([]shard, error) {
-	ctx, cancel := context.WithTimeout(r.stopped, recordWrite)
+// write writes a batch, and anew what somebody has taken out of the Secrets. The ConfigMap is emptied once all that it
+// holds is in them.
+func (r *records) write(ctx context.Context, b *batch) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, recordWrite, errTimeout(recordWrite))
 	defer cancel()
-	var err error
-	if known == nil {
-		if known, err = r.load(ctx); err != nil {
-			return nil, err
+	r.mu.Lock()
+	if r.next == b {
+		r.next = nil
+	}
+	r.mu.Unlock()
+	if err := r.loadOnce(ctx); err != nil {
+		return err
+	}
+	data := maps.Clone(r.stored())
+	maps.Copy(data, b.changes)
+	maps.DeleteFunc(data, func(_ string, value []byte) bool { return value == nil })
+	for range recordTries {
+		if err = r.kept.Save(ctx, r.instance, data); !errors.Is(err, cluster.ErrOtherWriter) {
+			break
 		}
 	}
-	var after []shard
-	after, b.refused = r.place(known, b.changes)
-	for i, s := range after {
-		var before map[string]string
-		if i < len(known) {
-			before = known[i].data
-		}
-		if maps.Equal(s.data, before) {
-			continue
-		}
-		if err := r.writeShard(ctx, s, before); err != nil {
-			return nil, fmt.Errorf("recording releases (%s %s): %w", s.kind(), s.name, err)
-		}
+	if err != nil {
+		return fmt.Errorf("recording releases (Secrets %s-…): %w", r.name, err)
 	}
-	return after, nil
-}
-
-// drain waits until no write is under way.
-func (r *records) drain(ctx context.Context) error {
-	for {
-		r.mu.Lock()
-		writing := r.writing
-		r.mu.Unlock()
-		if !writing {
-			return nil
-		}
-		if _ = r.join(ctx, "", nil); ctx.Err() != nil { // how a write ends is said to those who wait for it
-			return fmt.Errorf("the records of releases are still being written: %w", ctx.Err())
-		}
+	r.mu.Lock()
+	r.data = data
+	r.mu.Unlock()
+	if r.moved {
+		return nil
 	}
+	_, err = r.before.Patch(ctx, r.name, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
+	if r.moved = err == nil || apierrors.IsNotFound(err); !r.moved {
+		return fmt.Errorf("recording releases: they are in Secrets now, and ConfigMap %s cannot be emptied: %w", r.name, err)
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/release/owned"
 	"github.com/starling-operator/starling/modules/tree"
+	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 )
 
@@ -29,6 +30,8 @@ import (
 type Options struct {
 	// Config reaches the API server. Its RateLimiter holds for all releases together.
 	Config *rest.Config
+	// Client keeps the records.
+	Client *cluster.Client
 	// Discovery and Mapper are shared by all releases. Mapper is built over Discovery.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.ResettableRESTMapper
@@ -36,8 +39,7 @@ type Options struct {
 	Instance string
 	// Namespace is the operator's own; the records are kept there.
 	Namespace string
-	// Name is the instance's name; the records are in ConfigMap "<Name>-releases", and Secrets "<Name>-releases-1" and so
-	// on.
+	// Name is the instance's name; the records are in Secrets "<Name>-releases-1" and so on.
 	Name string
 	// History is how many revisions of a release are kept; 0 means [DefaultHistory].
 	History int
@@ -156,10 +158,8 @@ func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopped, m.stop = context.WithCancelCause(context.Background())
-	m.records = &records{
-		stopped: m.stopped, core: m.core, namespace: m.o.Namespace, name: m.o.Name + "-releases", instance: m.o.Instance,
-	}
-	m.glances = glances{}
+	m.records = m.newRecords()
+	m.glances = glances{lists: map[string]*listed{}}
 	m.crds.begin()
 	for _, of := range m.remembered() {
 		of.Clear()
@@ -257,7 +257,7 @@ func (m *Manager) Fence(ctx context.Context) error {
 	}()
 	select {
 	case <-idle:
-		return m.records.drain(ctx)
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("releases are still being written: %w", ctx.Err())
 	}

@@ -400,7 +400,7 @@ func TestReleaseNarrowRights(t *testing.T) {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 	}
 	kubeconfig := shared.ServiceAccountKubeconfig(t, f.ns, "starling", cluster.Access{Namespaced: map[string][]rbacv1.PolicyRule{
-		f.ns: {rule("configmaps", "get", "create", "patch"), rule("secrets", "list", "create", "patch")},
+		f.ns: {rule("configmaps", "get"), rule("secrets", "list", "create", "patch", "delete")},
 		f.apps: {
 			rule("secrets", "get", "list", "create", "update", "patch", "delete"),
 			rule("configmaps", "get", "create", "patch", "delete"),

@@ -126,7 +126,12 @@ func copied(e metav1.ManagedFieldsEntry) bool {
 
 // NoteObjects keeps in the record of a release of what objects it consists. A record that is
 // the same already costs nothing; without a digest nothing is kept.
-func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) error {
+func (m *Manager) NoteObjects(ctx context.Context, ref Ref, o Objects) (err error) {
+	ctx, leave, err := m.enter(ctx, recordWrite)
+	if err != nil {
+		return err
+	}
+	defer leave(&err)
 	rec, err := m.records.get(ctx, ref)
 	if err != nil {
 		return err
@@ -156,7 +161,7 @@ func (r *reconcile) noteObjects(s *life, shown rendering) error {
 	uid := s.uids[r.last.Number]
 	r.last.UID = uid
 	if !r.t.IgnoreDrift {
-		r.objects = newObjects(uid, s.seen, r.t.Ignore)
+		r.objects = Objects{Of: uid, Kinds: kindsOf(s.seen), Digest: DigestOf(s.seen, r.t.Ignore), Seen: s.seen}
 	}
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {
@@ -174,31 +179,19 @@ func (r *reconcile) noteObjects(s *life, shown rendering) error {
 
 func (r *reconcile) result(action, why string) Result {
 	res := Result{Action: action, Reason: why, Revision: r.last.Number, Objects: r.objects}
-	if action == ActionUnchanged && !r.t.IgnoreDrift {
-		res.Objects = r.recorded()
-	}
 	res.RolledBack = r.rolledBack()
-	if rec, err := r.m.records.get(r.ctx, r.t.Ref()); err == nil { // else the next one says it
-		res.Unknown = rec.Unknown
+	rec, _ := r.m.records.get(r.ctx, r.t.Ref()) // the next one says why not
+	res.Unknown = rec.Unknown
+	if action == ActionUnchanged && !r.t.IgnoreDrift {
+		res.Objects = Objects{Of: r.last.UID}
+		if rec.Objects != nil && rec.Objects.Of == r.last.UID {
+			res.Objects = *rec.Objects
+		}
 	}
 	if r.last.UID != "" {
 		r.m.current.Store(r.t.Ref(), deployed{r.last.Number, r.last.UID, r.last.Labels[LabelInputs]})
 	}
 	return res
-}
-
-// recorded are the objects as the record knows them.
-func (r *reconcile) recorded() Objects {
-	rec, err := r.m.records.get(r.ctx, r.t.Ref())
-	if err != nil || rec.Objects == nil || rec.Objects.Of != r.last.UID {
-		return Objects{Of: r.last.UID}
-	}
-	return *rec.Objects
-}
-
-// newObjects are all objects of a revision.
-func newObjects(uid string, seen []Object, ignore []owned.Ignore) Objects {
-	return Objects{Of: uid, Kinds: kindsOf(seen), Digest: DigestOf(seen, ignore), Seen: seen}
 }
 
 func kindsOf(objects []Object) []Scope {

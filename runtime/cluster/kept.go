@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -28,10 +29,7 @@ const (
 	// key in two Secrets, the one with the higher count is right.
 	revisionAnnotation = "starling.dev/revision"
 
-	// partLimit is how much data one Secret holds before the next one begins; a
-	// single larger value has a Secret for itself. The API server works on all of a Secret
-	// at each change: 25 ms at 128 KiB, 6 ms at this size. In bytes, as is valueLimit,
-	// which stays under the 1 MiB that the API server allows a Secret.
+	// In bytes; valueLimit stays under the 1 MiB that the API server allows a Secret.
 	partLimit  = 16 << 10
 	valueLimit = effect.MaxKept
 )
@@ -46,6 +44,12 @@ type KeptOptions struct {
 	Name string
 	// Instance is the value of the label starling.dev/instance.
 	Instance string
+	// Label is on the Secrets, and is their type; "" means [KeptLabel], for data of modules. With another one the only
+	// "module" is the instance, and the Secrets are "<Name>-1" and so on.
+	Label string
+	// Room is how much data one Secret holds before the next one begins; a single larger value has a Secret for itself.
+	// 0 means 16 KiB: the API server works on all of a Secret at each change, 25 ms at 128 KiB, 6 ms at this size.
+	Room int
 	// Conflict is told that another process has written what is kept; nil: nobody
 	// is.
 	Conflict func(error)
@@ -69,6 +73,7 @@ type Kept struct {
 // keptModule is what is stored of one module. Its mutex serialises its saves.
 type keptModule struct {
 	mu       sync.Mutex
+	room     int // as in KeptOptions
 	revision int64
 	parts    map[int]*part // by number, from 1
 	last     *saved        // nil: it is not sure what is stored
@@ -95,12 +100,13 @@ func (c content) equal(other content) bool {
 
 // NewKept makes a store. It does no I/O.
 func NewKept(o KeptOptions) *Kept {
+	o.Label, o.Room = cmp.Or(o.Label, KeptLabel), cmp.Or(o.Room, partLimit)
 	return &Kept{o: o, modules: map[string]*keptModule{}}
 }
 
 // Load reads all that is kept, by module and key, with one paged list.
 func (k *Kept) Load(ctx context.Context) (map[string]map[string][]byte, error) {
-	modules, data, err := k.list(ctx, KeptLabel)
+	modules, data, err := k.list(ctx, k.o.Label)
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +160,9 @@ func (e *keptError) Error() string { return e.msg }
 // read takes one Secret into modules and out.
 func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[string]map[string][]byte) error {
 	ref := effect.RefOf(obj)
-	module := KeptModule(obj)
+	module := effect.At[string](obj, "metadata", "labels", k.o.Label)
 	number := k.partNumber(module, ref.Name)
-	if number == 0 || obj["type"] != KeptType {
+	if number == 0 || obj["type"] != k.o.Label {
 		return nil // carries our labels but is not ours
 	}
 	revision := effect.At[string](obj, "metadata", "annotations", revisionAnnotation)
@@ -176,7 +182,7 @@ func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[
 		value, err := base64.StdEncoding.DecodeString(text)
 		key, ok := decodeKey(encoded)
 		if err != nil || !ok {
-			return &keptError{fmt.Sprintf("%s, which keeps data of module %s, cannot be read at key %q: restore the Secret, or delete it to start without that data", ref, module, encoded)}
+			return &keptError{fmt.Sprintf("%s, which keeps data of %s, cannot be read at key %q: restore the Secret, or delete it to start without that data", ref, k.owner(module), encoded)}
 		}
 		if m.newest(key, p.revision) {
 			out[module][key] = value
@@ -202,7 +208,7 @@ func (m *keptModule) newest(key string, revision int64) bool {
 // stored and nothing else. A crash in between leaves every key in its old or new
 // value. A value over 900 KiB is refused before anything is written.
 func (k *Kept) Save(ctx context.Context, module string, data map[string][]byte) error {
-	if problems := validation.IsDNS1123Label(module); len(problems) > 0 {
+	if k.o.Label == KeptLabel && len(validation.IsDNS1123Label(module)) > 0 {
 		return fmt.Errorf("module %q: data of a module with this name cannot be kept: use lower case letters, digits and dashes, 63 at most", module)
 	}
 	if err := k.ensureLoaded(ctx); err != nil {
@@ -275,6 +281,7 @@ func (k *Kept) lock(module string) *keptModule {
 			m = &keptModule{parts: map[int]*part{}}
 			k.modules[module] = m
 		}
+		m.room = k.o.Room
 		k.mu.Unlock()
 		m.mu.Lock()
 		k.mu.Lock()
@@ -290,7 +297,9 @@ func (k *Kept) lock(module string) *keptModule {
 // notKept is the error of a save. Of another writer it tells, and what is stored is read
 // anew before the next save.
 func (k *Kept) notKept(module string, err error) error {
-	err = fmt.Errorf("module %s: its values and state cannot be kept: %w", module, err)
+	if k.o.Label == KeptLabel {
+		err = fmt.Errorf("module %s: its values and state cannot be kept: %w", module, err)
+	}
 	if errors.Is(err, ErrOtherWriter) {
 		if k.o.Conflict != nil {
 			k.o.Conflict(err) // before anything else can be written
@@ -313,8 +322,19 @@ func (k *Kept) ensureLoaded(ctx context.Context) error {
 	return err
 }
 
+// owner is whose data a Secret holds, for people.
+func (k *Kept) owner(module string) string {
+	if k.o.Label == KeptLabel {
+		return "module " + module
+	}
+	return "all releases"
+}
+
 // partName is the name of a module's Secret by number, from 1.
 func (k *Kept) partName(module string, number int) string {
+	if k.o.Label != KeptLabel {
+		return k.o.Name + "-" + strconv.Itoa(number)
+	}
 	name := k.o.Name + "-kept-" + module
 	if number > 1 {
 		name += "." + strconv.Itoa(number)
@@ -324,16 +344,11 @@ func (k *Kept) partName(module string, number int) string {
 
 // partNumber is the inverse of partName; 0 means that it is no such name.
 func (k *Kept) partNumber(module, name string) int {
-	base := k.partName(module, 1)
-	if module == "" {
-		return 0
+	number, _ := strconv.Atoi(name[strings.LastIndexAny(name, ".-")+1:])
+	for _, n := range []int{1, number} {
+		if module != "" && n > 0 && k.partName(module, n) == name {
+			return n
+		}
 	}
-	if name == base {
-		return 1
-	}
-	number, err := strconv.Atoi(strings.TrimPrefix(name, base+"."))
-	if err != nil || number < 2 || k.partName(module, number) != name {
-		return 0
-	}
-	return number
+	return 0
 }

@@ -104,7 +104,7 @@ func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []
 		}
 	}
 	fits := func(number int, key string) bool {
-		return l.size[number] == 0 || l.size[number]+len(key)+len(data[key]) <= partLimit
+		return l.size[number] == 0 || l.size[number]+len(key)+len(data[key]) <= m.room
 	}
 	put := func(number int, key string) {
 		l.to[key], l.touched[number] = number, true
@@ -137,7 +137,7 @@ func (l *layout) join() {
 	var small []int
 	size, number := 0, 1
 	for _, n := range slices.Sorted(maps.Keys(l.size)) {
-		if l.size[n] > 0 && size+l.size[n] <= partLimit/2 {
+		if l.size[n] > 0 && size+l.size[n] <= l.m.room/2 {
 			small, size = append(small, n), size+l.size[n]
 		}
 	}

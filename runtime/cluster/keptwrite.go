@@ -86,9 +86,9 @@ func (k *Kept) write(module string, ch change, p *part, data map[string][]byte) 
 		return w
 	}
 	metadata["name"], metadata["namespace"] = w.Ref.Name, w.Ref.Namespace
-	metadata["labels"] = map[string]any{effect.InstanceLabel: k.o.Instance, KeptLabel: module}
+	metadata["labels"] = map[string]any{effect.InstanceLabel: k.o.Instance, k.o.Label: module}
 	w.Kind, w.Unchanged = effect.WriteCreate, nil
-	w.Object = map[string]any{"apiVersion": "v1", "kind": "Secret", "type": KeptType, "metadata": metadata, "data": values}
+	w.Object = map[string]any{"apiVersion": "v1", "kind": "Secret", "type": k.o.Label, "metadata": metadata, "data": values}
 	return w
 }
 
@@ -107,7 +107,7 @@ func (k *Kept) settle(ctx context.Context, module string, m *keptModule) error {
 	if clear {
 		return nil
 	}
-	found, _, err := k.list(ctx, KeptLabel+"="+module)
+	found, _, err := k.list(ctx, k.o.Label+"="+module)
 	switch {
 	case errors.As(err, new(*keptError)):
 		return fmt.Errorf("%w: %w", ErrOtherWriter, err)

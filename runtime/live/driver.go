@@ -256,7 +256,7 @@ func New(o Options) (*Driver, error) {
 	o.Client.UseSeal(effect.NewSeal(time.Now))
 	var err error
 	if d.releases, err = release.New(release.Options{
-		Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
+		Client: o.Client, Config: o.Client.Config(), Discovery: o.Client.Discovery(), Mapper: o.Client.Mapper(),
 		Instance: instance, Namespace: o.Namespace, Name: o.Name, Log: o.Log,
 		Renderer: o.Renderer, History: o.History, Seal: o.Client.Seal(), Others: o.Client.Others,
 		Older:    d.older,

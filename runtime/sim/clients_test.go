@@ -120,7 +120,7 @@ func TestClusterClientWorksOnTheStore(t *testing.T) {
 func newReleases(t *testing.T, c *clients) *release.Manager {
 	t.Helper()
 	m, err := release.New(release.Options{
-		Config: c.client.Config(), Discovery: c.client.Discovery(), Mapper: c.client.Mapper(),
+		Client: c.client, Config: c.client.Config(), Discovery: c.client.Discovery(), Mapper: c.client.Mapper(),
 		Instance: "starling-system.starling", Namespace: "starling-system", Name: "starling", Log: zerolog.Nop(),
 	})
 	if err != nil {

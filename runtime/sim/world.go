@@ -249,7 +249,7 @@ func (w *World) Begin(ctx context.Context) error {
 	w.kept = cluster.NewKept(cluster.KeptOptions{Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance})
 	var err error
 	if w.releases, err = release.New(release.Options{
-		Config: w.dialled(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folders: w.folders,
+		Client: w.client, Config: w.dialled(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folders: w.folders,
 		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Await: w.hold, Now: w.Now, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
