@@ -64,7 +64,27 @@ func (m *Manager) keepsObjects(ctx context.Context, c *crd) error {
 		conversion = u.before.Spec.Conversion
 	}
 	u.converted = conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter || m.o.Converts != nil && m.o.Converts(u.before.Name)
-	return u.check(ctx)
+	if what, do := u.outOfReach(); what != "" {
+		found, err := u.look(ctx, u.served(""), func(map[string]any) string { return what })
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s %s, and nobody can see whether objects are left: %w: %s", u.name, what, err, do)
+		case found.all > 0:
+			return fmt.Errorf("%s %s, and objects are left (%d, the first is %s): %s", u.name, what, found.all, found.first, do)
+		}
+		return nil
+	}
+	for _, s := range u.narrowed() {
+		const do = `change them first, or force it with module(crds = "force")`
+		found, err := u.look(ctx, s.from, s.problem)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s may drop or refuse %s in version %s, and nobody can see what its objects have there: %w: %s", u.name, s.at, s.to, err, do)
+		case found.wrong > 0:
+			return fmt.Errorf("%s %s in version %s, which concerns %d of %d objects, the first is %s: %s", u.name, found.what, s.to, found.wrong, found.all, found.first, do)
+		}
+	}
+	return nil
 }
 
 // keepTheirObjects is keepsObjects for the definitions in templates.
@@ -84,30 +104,6 @@ func (m *Manager) keepTheirObjects(ctx context.Context, t Target, r rendering) e
 			if err := m.keepsObjects(ctx, &crd{d, crdOwner{CRDOptions: CRDOptions{Force: t.ForceCRDs}}}); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func (u *crdUpdate) check(ctx context.Context) error {
-	if what, do := u.outOfReach(); what != "" {
-		found, err := u.look(ctx, u.served(""), func(map[string]any) string { return what })
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s %s, and nobody can see whether objects are left: %w: %s", u.name, what, err, do)
-		case found.all > 0:
-			return fmt.Errorf("%s %s, and objects are left (%d, the first is %s): %s", u.name, what, found.all, found.first, do)
-		}
-		return nil
-	}
-	for _, s := range u.narrowed() {
-		const do = `change them first, or force it with module(crds = "force")`
-		found, err := u.look(ctx, s.from, s.problem)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s may drop or refuse %s in version %s, and nobody can see what its objects have there: %w: %s", u.name, s.at, s.to, err, do)
-		case found.wrong > 0:
-			return fmt.Errorf("%s %s in version %s, which concerns %d of %d objects, the first is %s: %s", u.name, found.what, s.to, found.wrong, found.all, found.first, do)
 		}
 	}
 	return nil

@@ -153,14 +153,28 @@ func (m *Manager) listOnce(ctx context.Context, namespace string) *listed {
 		l.wait(ctx)
 		return l
 	}
-	found, refused := m.listRevisions(ctx, namespace)
+	bounded, cancel := context.WithTimeout(ctx, glanceTimeout)
+	defer cancel()
+	all, err := m.revisionsIn(bounded, namespace, metav1.ListOptions{
+		// A revision that is superseded has a newer one.
+		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helm.StatusSuperseded),
+		Limit:         glancePage,
+	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refused = g.refused || refused; refused {
-		delete(g.lists, namespace)
+	if err != nil { // each is read by itself until the next window
+		m.o.Log.Debug().Err(err).Str("namespace", namespace).Msg("releases are read one by one")
+		if namespace == "" && apierrors.IsForbidden(err) {
+			g.refused = true
+			delete(g.lists, namespace)
+		}
 	}
-	maps.DeleteFunc(found, func(at releaseName, _ revision) bool { return l.gone[at] })
-	l.at, l.found = time.Now(), found
+	l.at, l.found = time.Now(), map[releaseName]revision{}
+	for at, list := range all {
+		if !l.gone[at] {
+			l.found[at] = list[0]
+		}
+	}
 	close(l.done)
 	return l
 }
@@ -170,31 +184,7 @@ func (g *glances) age() {
 	if time.Since(g.began) > glanceWindow {
 		g.began, g.reads = time.Now(), map[string]int{}
 	}
-	if g.lists == nil {
-		g.lists = map[string]*listed{}
-	}
 	maps.DeleteFunc(g.lists, func(_ string, l *listed) bool { return !l.at.IsZero() && time.Since(l.at) > glanceWindow })
-}
-
-// listRevisions lists the newest revisions of the instance's releases. After an error each
-// is read by itself until the next window. refused: a list of all namespaces is not allowed.
-func (m *Manager) listRevisions(ctx context.Context, namespace string) (found map[releaseName]revision, refused bool) {
-	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
-	defer cancel()
-	found = map[releaseName]revision{}
-	all, err := m.revisionsIn(ctx, namespace, metav1.ListOptions{
-		// A revision that is superseded has a newer one.
-		LabelSelector: labels.Set{"owner": "helm", effect.InstanceLabel: m.o.Instance}.String() + ",status!=" + string(helm.StatusSuperseded),
-		Limit:         glancePage,
-	})
-	if err != nil {
-		m.o.Log.Debug().Err(err).Str("namespace", namespace).Msg("releases are read one by one")
-		return found, namespace == "" && apierrors.IsForbidden(err)
-	}
-	for at, list := range all {
-		found[at] = list[0]
-	}
-	return found, false
 }
 
 // forget drops the entries of a release that may have been written since, those of lists that are

@@ -44,18 +44,18 @@ func (m *Manager) left(ctx context.Context, ref Ref, last revision) ([]chart.Obj
 	for _, r := range revisions {
 		rel, _, err := m.read(ctx, ref, r.Number)
 		_, unreadable := errors.AsType[*helm.Unreadable](err)
-		switch {
-		case apierrors.IsNotFound(err):
+		if apierrors.IsNotFound(err) {
 			continue
-		case unreadable: // Helm leaves it out, too
-			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision cannot be read: objects that only it holds are not found again")
-			continue
-		case err != nil:
+		}
+		if err != nil && !unreadable {
 			return nil, err
 		}
-		found, err := chart.ObjectsOf(rel.Manifest)
-		if err != nil {
-			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("the manifest of a revision cannot be read: objects that only it holds are not found again")
+		var found []chart.Object
+		if err == nil {
+			found, err = chart.ObjectsOf(rel.Manifest)
+		}
+		if err != nil { // Helm leaves it out, too
+			m.o.Log.Warn().Str("release", ref.Name).Int("revision", r.Number).Msg("a revision, or its manifest, cannot be read: objects that only it holds are not found again")
 			continue
 		}
 		left = chart.Merge(ref.Namespace, left, found)

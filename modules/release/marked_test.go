@@ -50,10 +50,7 @@ func TestOneRevisionIsDeployed(t *testing.T) {
 		"another one":          func(f *manyFixture) { f.Manager = f.manager() },
 		"by a list": func(f *manyFixture) {
 			f.Manager = f.manager()
-			f.glances.mu.Lock()
-			defer f.glances.mu.Unlock()
-			f.glances.age()
-			f.listRevisions(f.t.Context(), "apps")
+			f.listOnce(f.t.Context(), "apps")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

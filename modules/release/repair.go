@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -248,20 +247,24 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 	known, is := m.current.Load(ref)
 	seen, _ := known.(deployed)
 	if is {
-		newest := make(chan error, 1)
-		look := func() { newest <- m.isNewest(ctx, ref, seen.number) }
+		next := make(chan error, 1)
+		look := func() { // Helm makes it before it writes an object, and leaves this one as it is until the end
+			in := m.meta.Resource(secretsResource()).Namespace(ref.Namespace)
+			_, err := in.Get(ctx, helm.Key(ref.Name, seen.number+1), metav1.GetOptions{})
+			next <- err
+		}
 		if m.o.Lifeless {
 			look() // the same requests each time
 		} else {
 			go look()
 		}
 		rel, uid, err := get(seen.number)
-		newer := <-newest
-		if newer == nil && (err != nil || rel != nil && uid == seen.uid) {
+		newer := <-next
+		if apierrors.IsNotFound(newer) && (err != nil || rel != nil && uid == seen.uid) {
 			return rel, uid, "", err
 		}
-		if newer != nil && !errors.Is(newer, errNewer) {
-			return nil, "", "", newer
+		if newer != nil && !apierrors.IsNotFound(newer) {
+			return nil, "", "", fmt.Errorf("looking for revision %d: %w", seen.number+1, newer)
 		}
 	}
 	last, err := m.latest(ctx, ref)
@@ -289,19 +292,3 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 
 // mostHelm is how long somebody's helm may work on a revision until it counts as cut off.
 const mostHelm = time.Hour
-
-// errNewer says that there is a newer revision.
-var errNewer = errors.New("there is a newer revision")
-
-// isNewest returns errNewer when somebody has begun a revision after this one. Helm makes that before
-// it writes an object, and leaves this one as it is until the end.
-func (m *Manager) isNewest(ctx context.Context, ref Ref, number int) error {
-	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).Get(ctx, helm.Key(ref.Name, number+1), metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("looking for revision %d: %w", number+1, err)
-	}
-	return errNewer
-}

@@ -152,7 +152,9 @@ func (r *repair) restore(
 	client dynamic.ResourceInterface, s stored, live *unstructured.Unstructured, paths []owned.Path, out *outcomeOf,
 ) (now *unstructured.Unstructured, err error) {
 	if r.t.Report && live.GetLabels()[effect.ReleasedByLabel] != r.m.o.Instance {
-		if live, err = r.relabel(client, s); err != nil {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, effect.ReleasedByLabel, r.m.o.Instance)
+		live, err = client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -173,12 +175,6 @@ func (r *repair) restore(
 		out.edits = owned.Edits(c.live, now, FieldManager)
 	}
 	return now, nil
-}
-
-// relabel writes the label by which an object is watched.
-func (r *repair) relabel(client dynamic.ResourceInterface, s stored) (*unstructured.Unstructured, error) {
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, effect.ReleasedByLabel, r.m.o.Instance)
-	return client.Patch(r.ctx, s.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // sameValues compares two states of an object without what Starling and the API server note of it.
