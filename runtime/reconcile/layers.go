@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +24,19 @@ func Layers(parts []Part) ([]int, error) {
 		parts: parts, byName: make(map[string]int, len(parts)), layers: slices.Repeat([]int{-1}, len(parts)),
 		rollouts: make([][]string, len(parts)),
 	}
-	if err := l.names(); err != nil {
-		return nil, err
+	ids := make(map[ID]string, len(parts))
+	for i := range parts { // each has its own name, and its own object
+		p := &parts[i]
+		if p.Name == "" {
+			return nil, errors.New("a part has no name: " + p.ID.String())
+		}
+		if _, taken := l.byName[p.Name]; taken {
+			return nil, fmt.Errorf("two parts have the name %q; give one of them another name=", p.Name)
+		}
+		if other, taken := ids[p.ID.key()]; taken {
+			return nil, fmt.Errorf("parts %q and %q are the same: %s", other, p.Name, p.ID)
+		}
+		l.byName[p.Name], ids[p.ID.key()] = i, p.Name
 	}
 	for i := range parts {
 		if err := l.visit(i); err != nil {
@@ -43,26 +55,6 @@ type layering struct {
 	rollouts [][]string
 }
 
-// names makes sure that each part has its own name, and its own object.
-func (l *layering) names() error {
-	ids := make(map[ID]string, len(l.parts))
-	for i := range l.parts {
-		p := &l.parts[i]
-		if p.Name == "" {
-			return errors.New("a part has no name: " + p.ID.String())
-		}
-		if _, taken := l.byName[p.Name]; taken {
-			return fmt.Errorf("two parts have the name %q; give one of them another name=", p.Name)
-		}
-		l.byName[p.Name] = i
-		if other, taken := ids[p.ID.key()]; taken {
-			return fmt.Errorf("parts %q and %q are the same: %s", other, p.Name, p.ID)
-		}
-		ids[p.ID.key()] = p.Name
-	}
-	return nil
-}
-
 // visit finds the layer of a part, and first the layers of the parts that it comes after. If a part of a rollout comes
 // after another part of that rollout, perhaps by way of others, both would wait for each other: visit refuses it. It
 // calls itself, as parts are few.
@@ -78,7 +70,11 @@ func (l *layering) visit(i int) error {
 	for _, name := range p.After {
 		before, known := l.byName[name]
 		if !known {
-			return fmt.Errorf("part %q comes after %q, which is no part%s", p.Name, name, l.near(name))
+			near := message.Nearest(name, slices.Sorted(maps.Keys(l.byName)))
+			if near != "" {
+				near = fmt.Sprintf(" (did you mean %q?)", near)
+			}
+			return fmt.Errorf("part %q comes after %q, which is no part%s", p.Name, name, near)
 		}
 		if err := l.visit(before); err != nil {
 			return err
@@ -98,16 +94,4 @@ func (l *layering) visit(i int) error {
 	}
 	l.path, l.layers[i] = l.path[:len(l.path)-1], layer
 	return nil
-}
-
-// near names the part that may have been meant.
-func (l *layering) near(name string) string {
-	names := make([]string, len(l.parts))
-	for i := range l.parts {
-		names[i] = l.parts[i].Name
-	}
-	if near := message.Nearest(name, names); near != "" {
-		return fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return ""
 }
