@@ -30,9 +30,6 @@ func (t *Tracker) learnAll(k *kind) {
 // a repair has to look at each object. A copy that somebody has made of an object, with its labels
 // and annotations, has no fields of Starling's, and does not count.
 func (t *Tracker) learn(r *tracked) {
-	if r.exact || r.verify {
-		return
-	}
 	shown := true
 	for _, at := range r.scopes {
 		k := t.kind(at.APIVersion, at.Kind)

@@ -170,7 +170,9 @@ func (t *Tracker) Expect(ref release.Ref, objects release.Objects) {
 	r.exact, r.verify = objects.Seen != nil, objects.Seen == nil && objects.Digest == ""
 	t.use(r, objects.Kinds)
 	t.expect(r, objects.Seen, true)
-	t.learn(r)
+	if !r.exact && !r.verify {
+		t.learn(r)
+	}
 	t.tell(r)
 }
 
