@@ -40,13 +40,13 @@ const (
 type hookSets struct {
 	writer  *Writer
 	manager string
-	sets    map[string]*set // by name; guarded by the writer's mutex
+	// Guarded by the writer's mutex:
+	sets map[string]*set // by name
+	goes bool            // the record tells of a set that goes with the hook
 
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones.
 	places map[effect.Ref]standing
-	// goes says that the record tells of a set that goes with the hook.
-	goes bool
 	// certain says that the record says just this.
 	certain bool
 	// untidy says that the record may name places without objects: an earlier process may have
@@ -122,35 +122,24 @@ func (h *hookSets) read(ctx context.Context, a *applying) error {
 // being applied, if any, are seen.
 func (h *hookSets) readPlace(ctx context.Context, p effect.Ref, a *applying) error {
 	w := h.writer
-	found := map[string]*set{}
-	err := w.read(ctx, p, hookLabel+"="+w.hookID(h.manager), func(ref effect.Ref, obj map[string]any) {
+	return w.read(ctx, p, hookLabel+"="+w.hookID(h.manager), func(ref effect.Ref, obj map[string]any) {
 		name, ok := w.nameOf(h.manager, obj)
 		if !ok {
 			return
 		}
-		if found[name] == nil {
-			found[name] = &set{members: map[effect.Ref]string{}}
-		}
-		found[name].members[ref] = uidOf(obj)
-		found[name].keeps = found[name].keeps || textOf(obj, "annotations", keepAnnotation) != ""
 		if a != nil && a.marks.name == name {
 			a.see(ctx, ref, obj, p.Name != "")
 		}
-	})
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name, f := range found {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		s := h.set(name)
-		maps.Copy(f.members, s.members) // what was known before counts
-		s.members = f.members
-		if s.at == 0 { // not applied by this process
-			s.keeps = s.keeps || f.keeps
+		if _, known := s.members[ref]; !known {
+			s.members[ref] = uidOf(obj)
 		}
-	}
-	return nil
+		if s.at == 0 { // not applied by this process
+			s.keeps = s.keeps || textOf(obj, "annotations", keepAnnotation) != ""
+		}
+	})
 }
 
 // widen adds the places of members that are not in places. A list is tried, since it has to be possible when
@@ -253,7 +242,10 @@ func (h *hookSets) record(ctx context.Context, places map[effect.Ref]standing, g
 	if err := h.writer.writeRecord(ctx, h.manager, all, !goes); err != nil {
 		return err
 	}
-	h.places, h.goes, h.certain = places, goes && len(all) > 0, true
+	h.places, h.certain = places, true
+	h.writer.mu.Lock()
+	defer h.writer.mu.Unlock()
+	h.goes = goes && len(all) > 0
 	return nil
 }
 

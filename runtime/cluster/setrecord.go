@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/starling-operator/starling/runtime/effect"
@@ -138,15 +137,12 @@ func (w *Writer) SetManagers(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	w.mu.Lock()
-	hooks := slices.Collect(maps.Values(w.hooks))
-	w.mu.Unlock()
+	defer w.mu.Unlock()
 	var out []string
-	for _, h := range hooks {
-		h.mu.Lock() // for which the writer's mutex must not be held
+	for manager, h := range w.hooks {
 		if h.goes {
-			out = append(out, h.manager)
+			out = append(out, manager)
 		}
-		h.mu.Unlock()
 	}
 	slices.Sort(out)
 	return out, nil
