@@ -467,3 +467,47 @@ func TestKeptSurvivesCrashesInARow(t *testing.T) {
 		t.Error("it is not put right")
 	}
 }
+
+// Wherever processes die in saves that follow each other, each key has the value from before or the new one, and the next
+// save puts all right.
+func TestKeptSurvivesCrashesAtRandom(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 31))
+		api := apitest.New(t)
+		k := newKept(t, api)
+		data := map[string][]byte{}
+		for step := range 25 {
+			before := stored(t, api)["web"]
+			for range 1 + r.IntN(8) {
+				key := fmt.Sprint("key-", r.IntN(10))
+				if r.IntN(8) == 0 {
+					delete(data, key)
+				} else {
+					data[key] = value(20+r.IntN(90), byte('a'+r.IntN(26)))
+				}
+			}
+			var writes atomic.Int32
+			last := int32(r.IntN(6))
+			api.OnRequest(func(r *http.Request) {
+				if r.Method != http.MethodGet && writes.Add(1) > last {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			crashed := k.Save(t.Context(), "web", data)
+			api.OnRequest(nil)
+			got := stored(t, api)["web"]
+			for i := range 10 {
+				key := fmt.Sprint("key-", i)
+				if v := got[key]; !bytes.Equal(v, before[key]) && !bytes.Equal(v, data[key]) {
+					t.Fatalf("seed %d, step %d: %s is neither old nor new (%d bytes)", seed, step, key, len(v))
+				}
+			}
+			if crashed == nil && !maps.EqualFunc(data, got, bytes.Equal) {
+				t.Fatalf("seed %d, step %d: a save without an error is not stored", seed, step)
+			}
+			if crashed != nil && r.IntN(2) == 0 { // else this process goes on
+				k = newKept(t, api)
+			}
+		}
+	}
+}

@@ -88,8 +88,9 @@ type layout struct {
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long as it fits, so that a change of one
-// writes one Secret. It moves to a new Secret only, so that there is an order of writes in which no crash loses it. In the
-// first step of a save all but the changed keys stays as it is stored.
+// writes one Secret. It moves to a Secret of which nothing else differs, so that no Secret both takes and gives: there is
+// an order of writes in which no crash loses a key. In the first step of a save all but the changed keys stays as it is
+// stored.
 func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, first bool) *layout {
 	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated), first: first}
 	if l.touched == nil {
@@ -120,7 +121,7 @@ func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []
 	}
 	for _, key := range homeless {
 		number := 1
-		for !fits(number, key) || was.home[key] != 0 && m.parts[number] != nil {
+		for !fits(number, key) || was.home[key] != 0 && m.parts[number] != nil && l.touched[number] {
 			number++
 		}
 		put(number, key)
