@@ -77,12 +77,10 @@ func (s *Server) hooksWith(d *document, function string) []*generation.Hook {
 
 // hooksOf are the hooks with a function of a file.
 func hooksOf(gen *generation.Generation, file, function string) (out []*generation.Hook) {
-	for _, m := range gen.All() {
-		for _, h := range m.Hooks {
-			fn, ok := h.Fn.(*starlark.Function)
-			if ok && fn.Name() == function && fn.Position().Filename() == file {
-				out = append(out, h)
-			}
+	for _, h := range gen.Hooks() {
+		fn, ok := h.Fn.(*starlark.Function)
+		if ok && fn.Name() == function && fn.Position().Filename() == file {
+			out = append(out, h)
 		}
 	}
 	return out

@@ -338,16 +338,14 @@ func (b *builder) webhooks() {
 	const group = "admissionregistration.k8s.io"
 	used, why := map[bool]bool{false: true}, []string{} // for Module objects, too
 	any := false
-	for _, m := range b.gen.All() {
-		for _, h := range m.Hooks {
-			for _, binding := range h.Bindings {
-				if a := binding.Admission; a != nil {
-					any, used[a.Mutate], why = true, true, append(why, "hook "+h.ID)
-				}
-				if c := binding.Convert; c != nil {
-					any, why = true, append(why, "hook "+h.ID)
-					b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{c.CRD}, Verbs: []string{"list", "watch", "patch"}, Why: []string{"hook " + h.ID}})
-				}
+	for _, h := range b.gen.Hooks() {
+		for _, binding := range h.Bindings {
+			if a := binding.Admission; a != nil {
+				any, used[a.Mutate], why = true, true, append(why, "hook "+h.ID)
+			}
+			if c := binding.Convert; c != nil {
+				any, why = true, append(why, "hook "+h.ID)
+				b.add("", Rule{Group: definitionsGroup, Resource: definitions, Names: []string{c.CRD}, Verbs: []string{"list", "watch", "patch"}, Why: []string{"hook " + h.ID}})
 			}
 		}
 	}

@@ -10,15 +10,13 @@ import (
 // them it would take none of the instance's webhooks.
 func (g *Generation) checkConditions() {
 	var compiler condition.Compiler
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			for _, b := range h.Bindings {
-				if b.Admission == nil || len(b.Admission.Conditions) == 0 {
-					continue
-				}
-				if _, err := compiler.Compile(b.Admission); err != nil {
-					m.join(fmt.Errorf("%s: hook %s: %w", b.Admission.Pos, h.HookDecl.ID, err))
-				}
+	for m, h := range g.Hooks() {
+		for _, b := range h.Bindings {
+			if b.Admission == nil || len(b.Admission.Conditions) == 0 {
+				continue
+			}
+			if _, err := compiler.Compile(b.Admission); err != nil {
+				m.join(fmt.Errorf("%s: hook %s: %w", b.Admission.Pos, h.HookDecl.ID, err))
 			}
 		}
 	}

@@ -60,27 +60,25 @@ func (m *Module) joinConversions() {
 // CustomResourceDefinition, and says which versions no function leads to.
 func (g *Generation) checkConversions() {
 	first := map[string]*Hook{}
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			for _, b := range h.Bindings {
-				if !b.Converts() {
-					continue
-				}
-				if other := first[b.Convert.CRD]; other != nil {
-					m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s) already; hooks of one module convert a definition",
-						b.Convert.Pos, h.HookDecl.ID, b.Convert.CRD, other.ID, other.Pos))
-					continue
-				}
-				first[b.Convert.CRD] = h
-				var missing []string
-				for _, pair := range b.Convert.Unreachable() {
-					missing = append(missing, pair[0]+" to "+pair[1])
-				}
-				if len(missing) > 0 {
-					g.Problems = append(g.Problems, tree.Problem{Path: b.Convert.Pos, Module: m.Name, Msg: fmt.Sprintf(
-						"hook %s: no function of k8s.convert leads from %s; the API server asks for that when both versions of %s are served or stored",
-						h.HookDecl.ID, strings.Join(missing, ", or from "), b.Convert.CRD)})
-				}
+	for m, h := range g.Hooks() {
+		for _, b := range h.Bindings {
+			if !b.Converts() {
+				continue
+			}
+			if other := first[b.Convert.CRD]; other != nil {
+				m.join(fmt.Errorf("%s: hook %s: %s is converted by hook %s (%s) already; hooks of one module convert a definition",
+					b.Convert.Pos, h.HookDecl.ID, b.Convert.CRD, other.ID, other.Pos))
+				continue
+			}
+			first[b.Convert.CRD] = h
+			var missing []string
+			for _, pair := range b.Convert.Unreachable() {
+				missing = append(missing, pair[0]+" to "+pair[1])
+			}
+			if len(missing) > 0 {
+				g.Problems = append(g.Problems, tree.Problem{Path: b.Convert.Pos, Module: m.Name, Msg: fmt.Sprintf(
+					"hook %s: no function of k8s.convert leads from %s; the API server asks for that when both versions of %s are served or stored",
+					h.HookDecl.ID, strings.Join(missing, ", or from "), b.Convert.CRD)})
 			}
 		}
 	}
@@ -88,12 +86,10 @@ func (g *Generation) checkConversions() {
 
 // Converter is the hook that answers for the CustomResourceDefinition of this name, and its binding; nil: none does.
 func (g *Generation) Converter(crd string) (h *Hook, binding string) {
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			for _, b := range h.Bindings {
-				if b.Converts() && b.Convert.CRD == crd {
-					return h, b.Name
-				}
+	for _, h := range g.Hooks() {
+		for _, b := range h.Bindings {
+			if b.Converts() && b.Convert.CRD == crd {
+				return h, b.Name
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -87,6 +88,19 @@ func (g *Generation) All() []*Module {
 		out = append(out, g.Modules[name])
 	}
 	return out
+}
+
+// Hooks are those of all modules, in the order of [Generation.All].
+func (g *Generation) Hooks() iter.Seq2[*Module, *Hook] {
+	return func(yield func(*Module, *Hook) bool) {
+		for _, m := range g.All() {
+			for _, h := range m.Hooks {
+				if !yield(m, h) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Folders are those of the modules, with their errors.

@@ -61,10 +61,8 @@ func (g *Generation) Merge(before *Generation, held, unfit map[string]string) *G
 	}
 	out.Names = slices.Sorted(maps.Keys(out.Modules))
 	out.hooks = map[string]*Hook{}
-	for _, m := range out.All() {
-		for _, h := range m.Hooks {
-			out.hooks[h.ID] = h
-		}
+	for _, h := range out.Hooks() {
+		out.hooks[h.ID] = h
 	}
 	return &out
 }

@@ -11,23 +11,21 @@ func (g *Generation) checkPaths() {
 		pos    string
 	}
 	taken := map[string]place{}
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			for i := range h.Bindings {
-				r := h.Bindings[i].Receive
-				if r == nil {
-					continue
-				}
-				here := place{m, h, r.Pos}
-				other, found := taken[r.Path]
-				if !found {
-					taken[r.Path] = here
-					continue
-				}
-				here.module.join(fmt.Errorf("%s: hook %s receives requests at %s, as hook %s does (%s); give one another path", here.pos, h.ID, r.Path, other.hook.ID, other.pos))
-				if other.module != m {
-					other.module.join(fmt.Errorf("%s: hook %s receives requests at %s, as hook %s does (%s); give one another path", other.pos, other.hook.ID, r.Path, h.ID, here.pos))
-				}
+	for m, h := range g.Hooks() {
+		for i := range h.Bindings {
+			r := h.Bindings[i].Receive
+			if r == nil {
+				continue
+			}
+			here := place{m, h, r.Pos}
+			other, found := taken[r.Path]
+			if !found {
+				taken[r.Path] = here
+				continue
+			}
+			here.module.join(fmt.Errorf("%s: hook %s receives requests at %s, as hook %s does (%s); give one another path", here.pos, h.ID, r.Path, other.hook.ID, other.pos))
+			if other.module != m {
+				other.module.join(fmt.Errorf("%s: hook %s receives requests at %s, as hook %s does (%s); give one another path", other.pos, other.hook.ID, r.Path, h.ID, here.pos))
 			}
 		}
 	}

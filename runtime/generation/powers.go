@@ -15,15 +15,13 @@ import (
 // checkPowers refuses hooks with a power that module.star does not show: to change objects as somebody writes them, to
 // convert those of a definition, and to hold up their deletion. Kinds that the module itself defines need no line.
 func (g *Generation) checkPowers() {
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			if h.Session || h.Free {
-				continue
-			}
-			for _, p := range h.Powers() {
-				if !p.Granted(m.Decl.Grants) && !g.owns(m, &p) {
-					m.join(fmt.Errorf("%s: hook %s %s, and module.star does not show it; add to module(grants = […]): %s", p.Pos, h.HookDecl.ID, p.Does, p.Grant()))
-				}
+	for m, h := range g.Hooks() {
+		if h.Session || h.Free {
+			continue
+		}
+		for _, p := range h.Powers() {
+			if !p.Granted(m.Decl.Grants) && !g.owns(m, &p) {
+				m.join(fmt.Errorf("%s: hook %s %s, and module.star does not show it; add to module(grants = […]): %s", p.Pos, h.HookDecl.ID, p.Does, p.Grant()))
 			}
 		}
 	}

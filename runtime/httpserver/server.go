@@ -144,12 +144,10 @@ func (s *Server) Stop() {
 // to come again. A path that was known keeps count of its requests.
 func (s *Server) Know(g *generation.Generation) {
 	routes := map[string]*route{}
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			for i := range h.Bindings {
-				if b := &h.Bindings[i]; b.Receive != nil {
-					routes[b.Receive.Path] = s.route(m, h, b)
-				}
+	for m, h := range g.Hooks() {
+		for i := range h.Bindings {
+			if b := &h.Bindings[i]; b.Receive != nil {
+				routes[b.Receive.Path] = s.route(m, h, b)
 			}
 		}
 	}

@@ -121,10 +121,8 @@ func (w *World) Modules() []string {
 // Hooks are the ids of all hooks, sorted.
 func (w *World) Hooks() []string {
 	var out []string
-	for _, m := range w.o.Generation.All() {
-		for _, h := range m.Hooks {
-			out = append(out, h.ID)
-		}
+	for _, h := range w.o.Generation.Hooks() {
+		out = append(out, h.ID)
 	}
 	slices.Sort(out)
 	return out

@@ -43,10 +43,8 @@ func (w *world) isModule(name string) bool {
 
 // hooksNamed are the ids of the hooks that a test names so, and the ids of all.
 func (w *world) hooksNamed(name string) (found, all []string) {
-	for _, m := range w.o.Generation.All() {
-		for _, h := range m.Hooks {
-			all = append(all, h.ID)
-		}
+	for _, h := range w.o.Generation.Hooks() {
+		all = append(all, h.ID)
 	}
 	slices.Sort(all)
 	for _, id := range all {

@@ -33,14 +33,12 @@ type changes map[parentLife]int
 // parentsOf are the kinds of parents.
 func parentsOf(g *generation.Generation) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			if h.Controller == nil {
-				continue
-			}
-			watched := h.Binding(h.ForEach).Watch
-			out[groupKind(watched.APIVersion, watched.Kind)] = true
+	for _, h := range g.Hooks() {
+		if h.Controller == nil {
+			continue
 		}
+		watched := h.Binding(h.ForEach).Watch
+		out[groupKind(watched.APIVersion, watched.Kind)] = true
 	}
 	return out
 }
