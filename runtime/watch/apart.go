@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +89,7 @@ func (s *stream) work(v *view) {
 	for {
 		s.mu.Lock()
 		tell := s.done(v, out)
-		t, more := s.begin(v)
+		t, more := s.next(v)
 		s.mu.Unlock()
 		flush(append(tell, more...))
 		if t == nil {
@@ -101,8 +99,8 @@ func (s *stream) work(v *view) {
 	}
 }
 
-// begin takes the next task, and what has become of lists before it. Called with s.mu held.
-func (s *stream) begin(v *view) (t *task, tell []*subscription) {
+// next takes the next task, and what has become of lists before it. Called with s.mu held.
+func (s *stream) next(v *view) (t *task, tell []*subscription) {
 	q := &v.queue
 	if len(v.subs) == 0 || s.ctx.Err() != nil {
 		q.forget()
@@ -121,14 +119,8 @@ func (s *stream) begin(v *view) (t *task, tell []*subscription) {
 		if v.again { // a newer list is on its way
 			continue
 		}
-		entries := make([]entry, 0, len(l.items))
-		for _, item := range l.items {
-			if out := item.outcomes[l.at]; !out.missing {
-				entries = append(entries, entry{item.objectKey, max(out.version, Version(item.version)), out})
-			}
-		}
 		v.renewal = max(v.renewal, l.renewal)
-		tell = s.fill(v, entries, l.version, false, tell)
+		tell = s.fill(v, entriesOf(l.items, l.at), l.version, false, tell)
 	}
 }
 
@@ -186,9 +178,7 @@ func (s *stream) read(v *view, key objectKey) (found map[string]any) {
 	for {
 		found = nil
 		o := s.options(metav1.ListOptions{Limit: 1})
-		if s.key.name == "" {
-			o.FieldSelector = strings.TrimSuffix("metadata.name="+key.name+","+s.key.fields, ",")
-		}
+		o.FieldSelector = strings.TrimSuffix("metadata.name="+key.name+","+s.key.fields, ",")
 		_, err := s.m.o.Client.Each(s.ctx, s.mapping, key.namespace, o, func(obj map[string]any) error {
 			found = obj
 			return nil
@@ -215,8 +205,8 @@ func (s *stream) viewFailed(v *view, err error) {
 		err = s.failed
 	}
 	tell := make([]*subscription, 0, len(v.subs))
-	for sub := range v.subs {
-		sub.partFailed(v, err)
+	for sub, p := range v.subs {
+		sub.failed(&p.failed, err)
 		tell = append(tell, sub)
 	}
 	s.mu.Unlock()
@@ -235,50 +225,6 @@ func (s *stream) settle(v *view) {
 		}
 		s.mu.Lock()
 	}
-}
-
-// settled is settle.
-func (s *stream) settled(v *view) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settle(v)
-}
-
-// catchUpApart lists for one view whose filter is called apart.
-func (s *stream) catchUpApart(ctx context.Context, v *view) error {
-	l := newListing()
-	s.mu.Lock()
-	v.queue.giveUp(v.queue.list)
-	v.queue.list, l.renewal = l, s.renewals
-	position := s.position
-	_ = s.recount(v)
-	s.mu.Unlock()
-	var items []*listed
-	version, err := s.m.o.Client.Each(ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
-		key, version, _ := identity(obj)
-		item := &listed{objectKey: key, version: version, outcomes: make([]outcome, 1)}
-		items = append(items, item)
-		s.hand(v, l, obj, item, 0)
-		return nil
-	})
-	s.mu.Lock()
-	if err == nil && isPast(version, position) {
-		err = errPast
-	}
-	if err != nil {
-		v.queue.giveUp(l)
-		s.mu.Unlock()
-		return err
-	}
-	l.complete, l.items, l.version = true, slices.Clip(items), Version(version)
-	s.wake(v)
-	s.mu.Unlock()
-	s.report(nil)
-	select {
-	case <-l.filled:
-	case <-ctx.Done():
-	}
-	return nil
 }
 
 // weigh says about how many bytes of memory a decoded value takes.

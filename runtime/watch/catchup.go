@@ -23,17 +23,8 @@ func (s *stream) fill(v *view, entries []entry, version uint64, force bool, tell
 	}
 	v.synced = true
 	tell = s.showFilter(v, tell)
-	for sub := range v.subs {
-		if !sub.filled(v) {
-			if v.renewal == s.renewals { // else the list that it waits for is still to come
-				sub.viewSynced(v)
-			}
-			continue
-		}
-		if len(events) > 0 {
-			sub.changed(v, events)
-		}
-		sub.listed()
+	for sub, p := range v.subs {
+		sub.listed(p, events, v.renewal == s.renewals)
 	}
 	return tell
 }
@@ -98,40 +89,45 @@ func (s *stream) caughtUp(v *view) bool {
 	return true
 }
 
+// catchUp lists for one view.
 func (s *stream) catchUp(v *view) error {
-	if v.apart {
-		return s.catchUpApart(s.ctx, v)
-	}
 	s.mu.Lock()
-	_ = s.recount(v)
+	views := []covered{s.begin(v)}
 	renewal, position := s.renewals, s.position
 	s.mu.Unlock()
-	var entries []entry
+	var items []*listed
 	version, err := s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
-		key, version, _ := identity(obj)
-		out := v.run(obj)
-		s.listedOne(v, key, &out)
-		if !out.missing {
-			entries = append(entries, entry{key, Version(version), out})
-		}
+		items = append(items, s.filtered(obj, views))
 		return nil
 	})
 	if err == nil && isPast(version, position) {
 		err = errPast
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.report(nil)
 	}
-	s.report(nil)
 	s.mu.Lock()
 	var tell []*subscription
-	if !v.again && !v.stale {
+	list := views[0].list
+	switch {
+	case err != nil:
+		v.queue.giveUp(list)
+	case list != nil:
+		list.completed(items, 0, Version(version), renewal)
+		s.wake(v)
+	case !v.again && !v.stale:
 		v.renewal = max(v.renewal, renewal)
-		tell = s.fill(v, entries, Version(version), false, nil)
+		tell = s.fill(v, entriesOf(items, 0), Version(version), false, nil)
 	}
 	s.mu.Unlock()
 	flush(tell)
-	return nil
+	if err == nil && list != nil {
+		select {
+		case <-list.filled:
+		case <-s.ctx.Done():
+		}
+	}
+	return err
 }
 
 // report tells all subscriptions whether the stream works.
@@ -142,8 +138,8 @@ func (s *stream) report(err error) {
 	if err != nil || s.failed != nil {
 		s.failed = err
 		for _, v := range s.views {
-			for sub := range v.subs {
-				sub.partFailed(v, err)
+			for sub, p := range v.subs {
+				sub.failed(&p.failed, err)
 				tell = append(tell, sub)
 			}
 		}

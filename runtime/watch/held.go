@@ -165,7 +165,7 @@ func (s *stream) crowded(v *view, key objectKey, out *outcome) {
 	if errors.As(out.err, &late) && late.Timeout() {
 		s.later(v)
 	}
-	if !v.each || !out.keep {
+	if !v.Each || !out.keep {
 		return
 	}
 	_, before := v.find(key)
@@ -243,8 +243,8 @@ func (s *stream) overfull(v *view, why error, tell []*subscription) []*subscript
 	v.rows, v.values, v.index, v.failed, v.gone, v.synced = nil, nil, nil, failures{}, nil, false
 	v.queue.forget()
 	_ = s.recount(v)
-	for sub := range v.subs {
-		sub.unsynced(v)
+	for sub, p := range v.subs {
+		sub.unsynced(p)
 	}
 	s.later(v)
 	return s.showFilter(v, tell)

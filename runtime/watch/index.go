@@ -46,24 +46,24 @@ func (x index) find(key string, r *row) (int, bool) {
 
 // insert puts the row of an object that has none at its place.
 func (v *view) insert(i int, next *row) {
-	v.index.add(next, v.asked)
+	v.index.add(next, v.Asked)
 	v.rows = slices.Insert(v.rows, i, next)
 }
 
 // exchange puts a row in the place of that of the same object.
 func (v *view) exchange(i int, next *row) {
 	v.index.drop(v.rows[i])
-	v.index.add(next, v.asked)
+	v.index.add(next, v.Asked)
 	v.rows[i] = next
 }
 
-// about returns the rows that wake a key, sorted. Those that wake all are not among them.
+// about returns the rows that wake a key, sorted, until something changes. Those that wake all are not among them.
 func (v *view) about(key string) []*row {
 	if v.index == nil {
 		v.index = make(index)
 		for _, r := range v.rows {
-			v.index.add(r, v.asked)
+			v.index.add(r, v.Asked)
 		}
 	}
-	return slices.Clone(v.index[key])
+	return v.index[key]
 }

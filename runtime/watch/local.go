@@ -12,7 +12,6 @@ import (
 // compares as a [Manager] does, without a network, a goroutine or a clock. The
 // selectors of its [Spec] are up to who calls. It is not safe for concurrent use.
 type Local struct {
-	spec    Spec
 	view    *view
 	written map[objectKey]written
 }
@@ -24,7 +23,7 @@ type written struct {
 }
 
 // NewLocal makes a watch that has no objects yet.
-func NewLocal(spec Spec) *Local { return &Local{spec: spec, view: newView(spec)} }
+func NewLocal(spec Spec) *Local { return &Local{view: newView(spec)} }
 
 // Replace takes in all objects that there are, decoded, and returns the events for what
 // differs. An object whose resourceVersion is known is not filtered again.
@@ -56,7 +55,7 @@ func (l *Local) Replace(objects []map[string]any, now time.Time) []Event {
 
 // Observe is [Manager.Observe]; the events come with the next [Local.Replace].
 func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause) {
-	if ref.APIVersion != l.spec.APIVersion || ref.Kind != l.spec.Kind {
+	if ref.APIVersion != l.view.APIVersion || ref.Kind != l.view.Kind {
 		return
 	}
 	key, w := objectKey{ref.Namespace, ref.Name}, written{cause: cause}
@@ -73,7 +72,7 @@ func (l *Local) Observe(ref effect.Ref, obj map[string]any, cause *effect.Cause)
 
 // Failure is the error of the filter, for people; nil when it takes all objects. Lacks says
 // that there are some that it has not taken once: see [Sink].
-func (l *Local) Failure() (err error, lacks bool) { return l.view.trouble(l.spec.Kind) }
+func (l *Local) Failure() (err error, lacks bool) { return l.view.trouble() }
 
 // Snapshot is [Manager.Snapshot].
 func (l *Local) Snapshot() []starlark.Value { return results(l.view.rows) }
@@ -82,12 +81,7 @@ func (l *Local) Snapshot() []starlark.Value { return results(l.view.rows) }
 func (l *Local) About(key string) []starlark.Value { return results(l.view.about(key)) }
 
 // Lacking is [Manager.Lacking].
-func (l *Local) Lacking() string {
-	if l.view.failed.lacks == 0 {
-		return ""
-	}
-	return l.spec.Kind + " " + l.view.failed.order[0].String()
-}
+func (l *Local) Lacking() string { return l.view.lacking() }
 
 // Entries is [Manager.Entries].
 func (l *Local) Entries() []Entry {

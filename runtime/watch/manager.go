@@ -132,11 +132,11 @@ func (m *Manager) share(sub *subscription) bool {
 	if !known || sub.spec.NamespaceLabels != "" {
 		return false
 	}
-	keys, err := keysOf(sub.spec, mapping)
+	at, err := place(sub.spec, mapping)
 	if err != nil {
 		return false
 	}
-	for _, key := range keys {
+	for _, key := range at.keys(sub.spec, namespacesOf(sub.spec, mapping)) {
 		if m.streams[key] == nil {
 			return false
 		}
@@ -220,33 +220,25 @@ func (m *Manager) leave(sub *subscription, p *part) []*row {
 // that is not served. Others may have the same slice: it must not be changed. It waits
 // until the watch's own filter has seen what was written, see [Manager.Observe].
 func (m *Manager) Snapshot(id string) []starlark.Value {
-	if parts := m.parts(id); len(parts) == 1 {
-		return parts[0].stream.snapshot(parts[0].view)
+	parts, _ := m.parts(id)
+	if len(parts) == 1 {
+		return read(parts[0], true, (*view).snapshot)
 	}
-	for _, p := range m.parts(id) {
-		p.stream.settled(p.view)
-	}
-	return results(m.rows(id))
+	return results(rowsOf(parts, true, (*view).all))
 }
 
 // About returns what a watch keeps of the objects of which an event wakes a key, see [Spec].Wakes, without
 // those that wake all, sorted by namespace and name. It goes through no others.
 func (m *Manager) About(id, key string) []starlark.Value {
-	var rows []*row
-	parts := m.parts(id)
-	for _, p := range parts {
-		rows = append(rows, p.stream.about(p.view, key)...)
-	}
-	if len(parts) > 1 {
-		slices.SortFunc(rows, compareRows)
-	}
-	return results(rows)
+	parts, _ := m.parts(id)
+	return results(rowsOf(parts, true, func(v *view) []*row { return v.about(key) }))
 }
 
 // Entries returns what a watch keeps with the names of the objects, in the order of
 // [Manager.Snapshot].
 func (m *Manager) Entries(id string) []Entry {
-	rows := m.rows(id)
+	parts, _ := m.parts(id)
+	rows := rowsOf(parts, false, (*view).all)
 	out := make([]Entry, len(rows))
 	for i, r := range rows {
 		out[i] = r.entry()
@@ -257,36 +249,26 @@ func (m *Manager) Entries(id string) []Entry {
 // Positions returns how far a watch has come.
 func (m *Manager) Positions(id string) Positions {
 	out := Positions{}
-	for _, p := range m.parts(id) {
-		out[p.stream.key.namespace] = p.stream.at()
+	parts, _ := m.parts(id)
+	for _, p := range parts {
+		out[p.stream.key.namespace] = read(p, false, func(*view) uint64 { return p.stream.position })
 	}
 	return out
 }
 
 // Complete says whether there is such a watch, and all that there is is in its snapshot.
 func (m *Manager) Complete(id string) bool {
-	m.mu.Lock()
-	sub := m.subs[id]
-	m.mu.Unlock()
-	if sub == nil {
-		return false
-	}
-	_, synced := sub.syncedParts()
+	_, synced := m.parts(id)
 	return synced
 }
 
 // Find returns what a watch keeps of one object. Known is false when there is no such
 // watch, or it is not complete.
 func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bool) {
-	m.mu.Lock()
-	sub := m.subs[id]
-	m.mu.Unlock()
-	if sub == nil {
-		return Entry{}, false, false
-	}
-	parts, synced := sub.syncedParts()
+	parts, synced := m.parts(id)
 	for _, p := range parts {
-		if r := p.stream.find(p.view, objectKey{namespace, name}); r != nil {
+		find := func(v *view) *row { _, r := v.find(objectKey{namespace, name}); return r }
+		if r := read(p, true, find); r != nil {
 			return r.entry(), true, true
 		}
 	}
@@ -296,8 +278,9 @@ func (m *Manager) Find(id, namespace, name string) (found Entry, there, known bo
 // Lacking names an object that the snapshot of a watch with [Spec].Each lacks, because the
 // filter has never given a result for it; "" when there is none.
 func (m *Manager) Lacking(id string) string {
-	for _, p := range m.parts(id) {
-		if name := p.stream.lacking(p.view); name != "" {
+	parts, _ := m.parts(id)
+	for _, p := range parts {
+		if name := read(p, false, (*view).lacking); name != "" {
 			return name
 		}
 	}
@@ -307,8 +290,9 @@ func (m *Manager) Lacking(id string) string {
 // Size returns how many objects a watch keeps.
 func (m *Manager) Size(id string) int {
 	n := 0
-	for _, p := range m.parts(id) {
-		n += p.stream.size(p.view)
+	parts, _ := m.parts(id)
+	for _, p := range parts {
+		n += read(p, false, func(v *view) int { return len(v.rows) })
 	}
 	return n
 }
@@ -316,28 +300,39 @@ func (m *Manager) Size(id string) int {
 // Bytes returns about how many bytes of memory a watch keeps; what it shares with others counts in
 // full.
 func (m *Manager) Bytes(id string) (bytes int64) {
-	for _, p := range m.parts(id) {
+	parts, _ := m.parts(id)
+	for _, p := range parts {
 		bytes += m.held.of(p.view)
 	}
 	return bytes
 }
 
-func (m *Manager) parts(id string) []*part {
+// parts are those of a watch that are synced, and whether there is such a watch, and all that there is is in them.
+func (m *Manager) parts(id string) (parts []*part, synced bool) {
 	m.mu.Lock()
 	sub := m.subs[id]
 	m.mu.Unlock()
 	if sub == nil {
-		return nil
+		return nil, false
 	}
-	parts, _ := sub.syncedParts()
-	return parts
+	return sub.syncedParts()
 }
 
-func (m *Manager) rows(id string) []*row {
-	parts := m.parts(id)
-	var rows []*row
+// read returns what is in the view of a part; settled: once its filter has seen what this process has written.
+func read[T any](p *part, settled bool, of func(*view) T) T {
+	s := p.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if settled {
+		s.settle(p.view)
+	}
+	return of(p.view)
+}
+
+// rowsOf returns rows of all parts, sorted.
+func rowsOf(parts []*part, settled bool, of func(*view) []*row) (rows []*row) {
 	for _, p := range parts {
-		rows = p.stream.collect(p.view, rows)
+		rows = read(p, settled, func(v *view) []*row { return append(rows, of(v)...) })
 	}
 	if len(parts) > 1 {
 		slices.SortFunc(rows, compareRows)
@@ -375,7 +370,7 @@ func (m *Manager) Kick() {
 	defer m.mu.Unlock()
 	for _, r := range m.resolvers {
 		r.kicked = true
-		r.signal()
+		signal(r.wake)
 	}
 }
 

@@ -61,26 +61,17 @@ func namespacesOf(spec Spec, mapping cluster.Mapping) []string {
 	return unique(without(namespaces, spec.ExcludeNamespaces))
 }
 
-// keysOf are the keys of the streams of a watch without NamespaceLabels.
-func keysOf(spec Spec, mapping cluster.Mapping) ([]streamKey, error) {
-	at, err := place(spec, mapping)
-	if err != nil {
-		return nil, err
-	}
-	var keys []streamKey
-	for _, namespace := range namespacesOf(spec, mapping) {
+// keys are those of the streams of a watch in some namespaces.
+func (at *placement) keys(spec Spec, namespaces []string) (keys []streamKey) {
+	for _, namespace := range namespaces {
 		for _, name := range at.names {
-			keys = append(keys, at.key(spec, namespace, name))
+			keys = append(keys, streamKey{
+				apiVersion: spec.APIVersion, kind: spec.Kind,
+				namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(), metadata: spec.Metadata,
+			})
 		}
 	}
-	return keys, nil
-}
-
-func (at *placement) key(spec Spec, namespace, name string) streamKey {
-	return streamKey{
-		apiVersion: spec.APIVersion, kind: spec.Kind,
-		namespace: namespace, name: name, labels: at.labels.String(), fields: at.fields.String(), metadata: spec.Metadata,
-	}
+	return keys
 }
 
 // place reads the selectors of a watch.
@@ -103,44 +94,37 @@ func place(spec Spec, mapping cluster.Mapping) (*placement, error) {
 // open puts a subscription on the streams of namespaces, beside those it is on, and
 // returns the streams that are new. Called with m.mu held.
 func (m *Manager) open(sub *subscription, namespaces []string) []*stream {
-	at := sub.place
-	if err := m.tooMany(sub, namespaces); err != nil {
+	keys := sub.place.keys(sub.spec, namespaces)
+	if err := m.tooMany(sub, keys); err != nil {
 		m.refused[sub] = true
 		sub.failed(&sub.refused, err)
 		return nil
 	}
 	delete(m.refused, sub)
 	sub.failed(&sub.refused, nil)
-	sub.expect(len(sub.allParts()) + len(namespaces)*len(at.names))
+	sub.expect(len(sub.allParts()) + len(keys))
 	var started []*stream
-	for _, namespace := range namespaces {
-		for _, name := range at.names {
-			key := at.key(sub.spec, namespace, name)
-			s := m.streams[key]
-			if s == nil {
-				s = m.newStream(key, at)
-				m.streams[key] = s
-				started = append(started, s)
-			}
-			s.join(sub)
+	for _, key := range keys {
+		s := m.streams[key]
+		if s == nil {
+			s = m.newStream(key, sub.place)
+			m.streams[key] = s
+			started = append(started, s)
 		}
+		s.join(sub)
 	}
 	return started
 }
 
-// tooMany says why a subscription may not have streams for more namespaces. Called with
-// m.mu held.
-func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
+// tooMany says why a subscription may not have these streams, too. Called with m.mu held.
+func (m *Manager) tooMany(sub *subscription, keys []streamKey) error {
 	const hint = "watch fewer namespaces, or all of them and leave objects out with labels= or filter="
-	more, fresh := len(namespaces)*len(sub.place.names), 0
+	fresh := 0
 	all := map[streamKey]bool{} // of the module
-	for _, namespace := range namespaces {
-		for _, name := range sub.place.names {
-			key := sub.place.key(sub.spec, namespace, name)
-			all[key] = true
-			if m.streams[key] == nil {
-				fresh++
-			}
+	for _, key := range keys {
+		all[key] = true
+		if m.streams[key] == nil {
+			fresh++
 		}
 	}
 	full := fresh > 0 && len(m.streams)+fresh > MaxStreams
@@ -161,7 +145,7 @@ func (m *Manager) tooMany(sub *subscription, namespaces []string) error {
 	switch {
 	case full && len(all) > few:
 		return fmt.Errorf("%d more watches on the API server would make more than %d in this process; %s", fresh, MaxStreams, hint)
-	case sub.spec.Module != "" && len(all) > MaxModuleStreams && more > 1:
+	case sub.spec.Module != "" && len(all) > MaxModuleStreams && len(keys) > 1:
 		return fmt.Errorf("the module would have %d watches on the API server, and may have %d; %s", len(all), MaxModuleStreams, hint)
 	}
 	return nil
@@ -259,10 +243,7 @@ func (m *Manager) match(sub *subscription) []*stream {
 	if !known {
 		return nil
 	}
-	var rows []*row
-	for _, p := range parts {
-		rows = p.stream.collect(p.view, rows)
-	}
+	rows := rowsOf(parts, false, (*view).all)
 	want := make(map[string]bool, len(rows))
 	for _, r := range rows {
 		want[r.name] = true

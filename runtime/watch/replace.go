@@ -40,7 +40,14 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 		if len(old) > 0 && old[0].objectKey == e.objectKey {
 			current, old = old[0], old[1:]
 		}
-		next, event, changed := v.take(current, e, seen, force)
+		next, event, changed := current, Event{}, false
+		switch {
+		case !force && current != nil && e.version != 0 && current.version > e.version:
+		case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
+			next = nil // deleted or left out since
+		default:
+			next, event, changed = v.next(current, e.objectKey, e.version, e.outcome, seen)
+		}
 		if next != nil {
 			rows = append(rows, next)
 		}
@@ -65,36 +72,32 @@ func (v *view) replace(entries []entry, version uint64, seen time.Time, force bo
 	return events
 }
 
-// take says what becomes of one object of a list: the row that is kept of it, or nil, and
-// the event that this makes, if it makes one.
-func (v *view) take(current *row, e entry, seen time.Time, force bool) (next *row, event Event, changed bool) {
+// next is what is kept of an object from now on in the place of current, by what the filter has made of it; nil:
+// nothing. Changed says that this makes an event.
+func (v *view) next(current *row, key objectKey, version uint64, out outcome, at time.Time) (next *row, event Event, changed bool) {
+	seen := at.Sub(v.began)
 	switch {
-	case !force && current != nil && e.version != 0 && current.version > e.version:
-		return current, Event{}, false
-	case !force && e.version != 0 && v.gone[e.objectKey] >= e.version:
-		return nil, Event{}, false // deleted or left out since
-	case e.outcome.err != nil:
-		v.failed.set(e.objectKey, e.version, e.outcome.err, current == nil || current.lacks, seen.Sub(v.began))
-		if current == nil && v.each {
-			next = lacking(e.objectKey, e.version, e.outcome.marks, seen.Sub(v.began))
+	case out.err != nil: // the last good result stays
+		v.failed.set(key, version, out.err, current == nil || current.lacks, seen)
+		if current == nil && v.Each {
+			next = lacking(key, version, out.marks, seen)
 			return next, next.event(Added), true
 		}
-		if current == nil || current.marks == e.outcome.marks {
+		if current == nil || current.marks == out.marks {
 			return current, Event{}, false
 		}
-		next = current.with(e.outcome.marks)
+		next = current.with(out.marks) // filters do not see who holds an object
 		return next, next.marked(), true
-	case !e.outcome.keep:
-		if current == nil {
-			return nil, Event{}, false
-		}
-		return nil, current.left(e.version), true
+	case !out.keep && current == nil:
+		return nil, Event{}, false
+	case !out.keep:
+		return nil, current.left(version), true
 	}
-	next = e.outcome.row(e.objectKey, e.version, seen.Sub(v.began))
+	next = out.row(key, version, seen)
 	switch {
 	case current == nil, current.lacks:
 		return next, next.event(Added), true
-	case (e.version == 0 || current.version != e.version) && !v.same(current.value, next.value):
+	case (version == 0 || current.version != version) && !v.same(current.value, next.value):
 		return next, v.after(current, next), true
 	}
 	if v.keepSame(current, next); !current.wakes.Equal(next.wakes) {

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,9 +25,10 @@ type resolver struct {
 	wake     chan struct{}
 }
 
-func (r *resolver) signal() {
+// signal leaves a token in a channel that has room for one.
+func signal(c chan struct{}) {
 	select {
-	case r.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -56,7 +56,7 @@ func (m *Manager) resolver(apiVersion string) *resolver {
 func (m *Manager) look(sub *subscription) {
 	r := m.resolver(sub.spec.APIVersion)
 	r.waiting[sub] = false
-	r.signal()
+	signal(r.wake)
 }
 
 // suspect has discovery asked whether a stream's kind is still served.
@@ -68,7 +68,7 @@ func (m *Manager) suspect(s *stream) {
 	}
 	r := m.resolver(s.key.apiVersion)
 	r.suspects[s] = true
-	r.signal()
+	signal(r.wake)
 }
 
 // resolve runs a resolver: it asks at once when something is new, and again with
@@ -95,14 +95,11 @@ func (m *Manager) resolve(r *resolver) {
 			// Nothing is left, or something new has come: see at once.
 			continue
 		}
-		timer := time.NewTimer(m.o.Recheck.Delay(looks, 0))
 		select {
 		case <-m.ctx.Done():
-			timer.Stop()
 			return
 		case <-r.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(m.o.Recheck.Delay(looks, 0)):
 			looks++
 		}
 	}
@@ -127,20 +124,14 @@ func (m *Manager) round(r *resolver) bool {
 	m.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b *subscription) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
 
-	find := m.finder(m.ctx, r.apiVersion, fresh)
-	answers := map[string]answer{}
-	lookup := func(kind string) {
-		if _, known := answers[kind]; !known {
-			mapping, err := find(kind)
-			answers[kind] = answer{mapping, err}
-		}
-	}
+	var kinds []string
 	for _, sub := range waiting {
-		lookup(sub.spec.Kind)
+		kinds = append(kinds, sub.spec.Kind)
 	}
 	for _, s := range suspects {
-		lookup(s.key.kind)
+		kinds = append(kinds, s.key.kind)
 	}
+	answers := m.find(r.apiVersion, kinds, fresh)
 	if m.ctx.Err() != nil {
 		return true
 	}
@@ -210,34 +201,35 @@ func (m *Manager) admit(r *resolver, waiting []*subscription, answers map[string
 	return started, tell
 }
 
-// finder answers for the kinds of a group-version. fresh trusts what is cached;
-// otherwise, and after a first miss, one request answers for all kinds.
-func (m *Manager) finder(ctx context.Context, apiVersion string, fresh bool) func(kind string) (cluster.Mapping, error) {
-	var kinds map[string]cluster.Mapping
+// find answers for kinds of a group-version. fresh trusts what is cached; otherwise, and after a first miss, one
+// request answers for all kinds.
+func (m *Manager) find(apiVersion string, kinds []string, fresh bool) map[string]answer {
+	answers := map[string]answer{}
+	var served map[string]cluster.Mapping
 	var failed error
-	return func(kind string) (cluster.Mapping, error) {
-		if fresh && kinds == nil && failed == nil {
-			mapping, err := m.o.Client.Mapping(ctx, apiVersion, kind)
-			switch {
-			case errors.Is(err, cluster.ErrNotServed):
-				fresh = false
-			case err != nil:
-				failed = err
+	for _, kind := range kinds {
+		if _, known := answers[kind]; known {
+			continue
+		}
+		if !fresh && served == nil && failed == nil {
+			served, failed = m.o.Client.Served(m.ctx, apiVersion)
+		}
+		a := answer{err: failed}
+		switch mapping, there := served[kind]; {
+		case failed != nil:
+		case there:
+			a.mapping = mapping
+		case !fresh:
+			a.err = fmt.Errorf("%s %s: %w", apiVersion, kind, cluster.ErrNotServed)
+		default:
+			a.mapping, a.err = m.o.Client.Mapping(m.ctx, apiVersion, kind)
+			if fresh = !errors.Is(a.err, cluster.ErrNotServed); fresh {
+				failed = a.err
 			}
-			return mapping, err
 		}
-		if kinds == nil && failed == nil {
-			kinds, failed = m.o.Client.Served(ctx, apiVersion)
-		}
-		if failed != nil {
-			return cluster.Mapping{}, failed
-		}
-		mapping, ok := kinds[kind]
-		if !ok {
-			return mapping, fmt.Errorf("%s %s: %w", apiVersion, kind, cluster.ErrNotServed)
-		}
-		return mapping, nil
+		answers[kind] = a
 	}
+	return answers
 }
 
 // unserve ends a stream whose kind is not served any more. All its subscriptions wait again, with all their
@@ -245,11 +237,11 @@ func (m *Manager) finder(ctx context.Context, apiVersion string, fresh bool) fun
 // for a version may be switched off, or the server of an API be away. Called with m.mu held.
 func (m *Manager) unserve(r *resolver, s *stream) []*subscription {
 	var subs []*subscription
-	for _, sub := range m.subs {
-		if sub.on(s) {
-			subs = append(subs, sub)
-		}
+	s.mu.Lock()
+	for _, v := range s.views {
+		subs = slices.AppendSeq(subs, maps.Keys(v.subs))
 	}
+	s.mu.Unlock()
 	for _, sub := range subs {
 		rows := m.detach(sub)
 		if sub.spec.Each {

@@ -78,7 +78,7 @@ func (r *row) event(typ EventType) Event {
 func (v *view) after(before, r *row) Event {
 	ev := r.event(Modified)
 	ev.Wakes = before.wakes.And(r.wakes)
-	if v.old {
+	if v.Old {
 		ev.Old = before.value
 	}
 	return ev

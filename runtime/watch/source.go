@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -200,17 +202,14 @@ func (s *source) collect(w *frames) (items []*listed, version string, err error)
 			if found[key] == nil {
 				quiet = 0
 			}
-			found[key] = s.filtered(obj)
+			found[key] = s.filtered(obj, s.covered)
 		case watch.Deleted:
 			delete(found, key)
 		case watch.Bookmark:
 			if !endsList(obj) {
 				continue
 			}
-			for _, item := range found {
-				items = append(items, item)
-			}
-			return items, version, nil
+			return slices.Collect(maps.Values(found)), version, nil
 		}
 	}
 }
@@ -233,7 +232,7 @@ func (s *source) list() error {
 		s.cover()
 		items = nil
 		version, err = s.m.o.Client.Each(s.ctx, s.mapping, s.key.namespace, s.options(metav1.ListOptions{}), func(obj map[string]any) error {
-			items = append(items, s.filtered(obj))
+			items = append(items, s.filtered(obj, s.covered))
 			return nil
 		})
 		if !unknownVersion(err) {

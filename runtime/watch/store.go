@@ -20,20 +20,24 @@ func (s *stream) cover() {
 	defer s.mu.Unlock()
 	s.covered = s.covered[:0:0]
 	for _, v := range s.views {
-		var l *listing
-		if v.apart {
-			if v.listing {
-				continue // by itself
-			}
-			v.queue.giveUp(v.queue.list)
-			l = newListing()
-			v.queue.list = l
+		switch {
+		case !v.listing:
+			s.covered = append(s.covered, s.begin(v))
+		case !v.apart: // else it lists by itself
+			s.covered = append(s.covered, covered{view: v})
 		}
-		if !v.listing {
-			_ = s.recount(v)
-		}
-		s.covered = append(s.covered, covered{v, l})
 	}
+}
+
+// begin begins a list for a view.
+func (s *stream) begin(v *view) covered {
+	_ = s.recount(v)
+	if !v.apart {
+		return covered{view: v}
+	}
+	v.queue.giveUp(v.queue.list)
+	v.queue.list = newListing()
+	return covered{v, v.queue.list}
 }
 
 // covered is a view of a list, with what waits there for a filter that is called apart.
@@ -42,12 +46,11 @@ type covered struct {
 	list *listing
 }
 
-// filtered runs the filters of the current list on one object. covered changes
-// only between lists, and lists run one at a time, on the goroutine of the source.
-func (s *stream) filtered(obj map[string]any) *listed {
+// filtered runs the filters of the views of a list on one object.
+func (s *stream) filtered(obj map[string]any, views []covered) *listed {
 	key, version, _ := identity(obj)
-	out := &listed{objectKey: key, version: version, outcomes: make([]outcome, len(s.covered))}
-	for i, c := range s.covered {
+	out := &listed{objectKey: key, version: version, outcomes: make([]outcome, len(views))}
+	for i, c := range views {
 		if c.list != nil {
 			s.hand(c.view, c.list, obj, out, i)
 		} else {
@@ -79,18 +82,12 @@ func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) 
 				s.listFor(v)
 				continue
 			}
-			l.complete, l.items, l.at, l.version, l.renewal = true, all, i, version, renewal
+			l.completed(all, i, version, renewal)
 			s.wake(v)
 			continue
 		}
-		entries := make([]entry, 0, len(all))
-		for _, l := range all {
-			if !l.outcomes[i].missing {
-				entries = append(entries, entry{l.objectKey, Version(l.version), l.outcomes[i]})
-			}
-		}
 		v.renewal = max(v.renewal, renewal)
-		tell = s.fill(v, entries, version, force, tell)
+		tell = s.fill(v, entriesOf(all, i), version, force, tell)
 		if v.listing && v.over == nil {
 			v.again, v.stale = false, true
 		}
@@ -107,6 +104,17 @@ func (s *stream) replace(all []*listed, resourceVersion string, renewal uint64) 
 	s.covered = nil
 	s.mu.Unlock()
 	flush(tell)
+}
+
+// entriesOf are the objects of a list with what the filter of one of its views has made of them.
+func entriesOf(items []*listed, at int) []entry {
+	entries := make([]entry, 0, len(items))
+	for _, item := range items {
+		if out := item.outcomes[at]; !out.missing {
+			entries = append(entries, entry{item.objectKey, max(out.version, Version(item.version)), out})
+		}
+	}
+	return entries
 }
 
 // bookmark notes how far the stream has come.

@@ -3,12 +3,11 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -37,7 +36,8 @@ type stream struct {
 
 	mu    sync.Mutex
 	views map[string]*view // by what their filter does, see viewKey
-	// covered are the views that the source's current list is filtered for.
+	// covered are the views that the source's current list is filtered for. They change between lists alone, on the
+	// goroutine of the source.
 	covered []covered
 	listed  bool // the first list is in
 	// renewals is how often a new list was asked for, see [Manager.Renew]; cut ends the watch that is open.
@@ -86,10 +86,10 @@ func (s *stream) join(sub *subscription) {
 			s.listFor(v)
 		}
 	}
-	v.subs[sub] = true
 	s.m.held.count(s, v, sub.spec.Module, 1)
-	broken, lacks := v.trouble(s.key.kind)
-	sub.add(&part{stream: s, view: v, synced: v.synced && v.renewal == s.renewals, failed: s.failed, broken: broken, lacks: lacks})
+	broken, lacks := v.trouble()
+	v.subs[sub] = &part{stream: s, view: v, synced: v.synced && v.renewal == s.renewals, failed: s.failed, broken: broken, lacks: lacks}
+	sub.add(v.subs[sub])
 }
 
 // viewKey says which subscriptions share results.
@@ -125,63 +125,9 @@ func (s *stream) leave(sub *subscription, v *view) (rows []*row, empty bool) {
 	delete(v.subs, sub)
 	s.m.held.count(s, v, sub.spec.Module, -1)
 	if len(v.subs) == 0 {
-		for key, other := range s.views {
-			if other == v {
-				delete(s.views, key)
-			}
-		}
+		maps.DeleteFunc(s.views, func(_ string, other *view) bool { return other == v })
 	}
 	return rows, len(s.views) == 0
-}
-
-// lacking names what the snapshot lacks, or "".
-func (s *stream) lacking(v *view) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v.failed.lacks == 0 {
-		return ""
-	}
-	return s.key.kind + " " + v.failed.order[0].String()
-}
-
-func (s *stream) size(v *view) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(v.rows)
-}
-
-func (s *stream) at() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.position
-}
-
-func (s *stream) find(v *view, key objectKey) *row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settle(v)
-	_, r := v.find(key)
-	return r
-}
-
-func (s *stream) snapshot(v *view) []starlark.Value {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settle(v)
-	return v.snapshot()
-}
-
-func (s *stream) about(v *view, key string) []*row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settle(v)
-	return v.about(key)
-}
-
-func (s *stream) collect(v *view, rows []*row) []*row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(rows, v.rows...)
 }
 
 // covers says whether an object may be one of the stream's.
@@ -342,15 +288,15 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 	}
 	// A run must not begin with a snapshot that lacks an object, and none needs to
 	// begin twice when it lacks no more.
-	lacks := v.failed.lacks > 0 && !v.each
+	lacks := v.failed.lacks > 0 && !v.Each
 	if lacks {
 		tell = s.showFilter(v, tell)
 	}
 	if changed {
 		event.Cause = cause
 		events := []Event{event}
-		for sub := range v.subs {
-			sub.changed(v, events)
+		for sub, p := range v.subs {
+			sub.changed(p, events)
 			tell = append(tell, sub)
 		}
 	}
@@ -363,9 +309,9 @@ func (s *stream) take(v *view, key objectKey, version uint64, out *outcome, seen
 // showFilter tells the subscriptions of a view how its filter fares. Called with s.mu
 // held.
 func (s *stream) showFilter(v *view, tell []*subscription) []*subscription {
-	err, lacks := v.trouble(s.key.kind)
-	for sub := range v.subs {
-		sub.filterFailed(v, err, lacks)
+	err, lacks := v.trouble()
+	for sub, p := range v.subs {
+		sub.filterFailed(p, err, lacks)
 		tell = append(tell, sub)
 	}
 	return tell

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -145,31 +146,6 @@ func (s *subscription) stop() {
 	s.queue = nil
 }
 
-// filled says whether the part of a view has its objects.
-func (s *subscription) filled(v *view) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.view == v {
-			return p.synced
-		}
-	}
-	return false
-}
-
-// viewSynced marks the part of a view. Called with the lock of its stream held.
-func (s *subscription) viewSynced(v *view) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.view == v {
-			p.synced = true
-			s.appearLocked(p)
-		}
-	}
-	s.checkSyncedLocked()
-}
-
 func (s *subscription) checkSyncedLocked() {
 	if s.synced || s.expected == unknown || len(s.parts) < s.expected {
 		return
@@ -183,16 +159,11 @@ func (s *subscription) checkSyncedLocked() {
 	s.pushLocked(delivery{synced: true, served: true})
 }
 
-// unsynced marks the part of a view whose objects are gone from memory. Called with the lock
-// of its stream held.
-func (s *subscription) unsynced(v *view) {
+// unsynced marks a part whose objects are gone from memory.
+func (s *subscription) unsynced(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.view == v {
-			p.synced, s.synced = false, false
-		}
-	}
+	p.synced, s.synced = false, false
 }
 
 // notServed says that the kind is not served (any more); the events tell what has
@@ -208,28 +179,29 @@ func (s *subscription) notServed(events []Event) {
 	s.pushLocked(delivery{synced: true})
 }
 
-// changed queues events of a view; before its part has synced there are none,
-// because the snapshot, or what is told then, shows it all.
-func (s *subscription) changed(v *view, events []Event) {
+// changed queues events of a part; before it has synced there are none, because the snapshot, or what is told then,
+// shows it all.
+func (s *subscription) changed(p *part, events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.synced {
-		return
-	}
-	for _, p := range s.parts {
-		if p.view == v && p.synced {
-			s.pushLocked(delivery{events: events})
-			return
-		}
+	if s.synced && p.synced && len(events) > 0 {
+		s.pushLocked(delivery{events: events})
 	}
 }
 
-// listed tells of one more list.
-func (s *subscription) listed() {
+// listed takes in that a part has its objects of a list, with the events for what differs. It is synced once that is
+// the list that it waits for: whole says so. Called with the lock of its stream held.
+func (s *subscription) listed(p *part, events []Event, whole bool) {
+	s.changed(p, events)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.synced && s.spec.Lists {
+	switch {
+	case p.synced && s.synced && s.spec.Lists:
 		s.pushLocked(delivery{synced: true, served: true})
+	case !p.synced && whole:
+		p.synced = true
+		s.appearLocked(p)
+		s.checkSyncedLocked()
 	}
 }
 
@@ -242,7 +214,7 @@ func (s *subscription) left(events []Event) {
 	}
 }
 
-// failed sets or clears one of what may be wrong: looking, guide and refused.
+// failed sets or clears one of what may be wrong: looking, guide, refused, and failed of a part.
 func (s *subscription) failed(of *error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,57 +222,27 @@ func (s *subscription) failed(of *error, err error) {
 	s.showLocked()
 }
 
-// partFailed sets or clears the error of a part's stream.
-func (s *subscription) partFailed(v *view, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.view == v {
-			p.failed = err
-		}
-	}
-	s.showLocked()
-}
-
 // filterFailed sets or clears the error of a part's filter.
-func (s *subscription) filterFailed(v *view, err error, lacks bool) {
+func (s *subscription) filterFailed(p *part, err error, lacks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.view == v {
-			p.broken, p.lacks = err, lacks
-		}
-	}
+	p.broken, p.lacks = err, lacks
 	s.showLocked()
 	s.checkSyncedLocked()
 }
 
 // showLocked queues a Failed when what is wrong has changed.
 func (s *subscription) showLocked() {
-	err := s.looking
-	if err == nil {
-		err = s.guide
-	}
-	if err == nil {
-		err = s.refused
-	}
+	err, lacks := cmp.Or(s.looking, s.guide, s.refused), s.refused != nil
 	for _, p := range s.parts {
-		if err == nil {
-			err = p.failed
-		}
+		err, lacks = cmp.Or(err, p.failed), lacks || p.lacks
 	}
+	text := ""
 	for _, p := range s.parts {
-		if err == nil {
-			err = p.broken
-		}
+		err = cmp.Or(err, p.broken)
 	}
-	text, lacks := "", false
 	if err != nil {
 		text = err.Error()
-	}
-	lacks = s.refused != nil
-	for _, p := range s.parts {
-		lacks = lacks || p.lacks
 	}
 	if text != s.reported || lacks != s.lacked {
 		s.reported, s.lacked = text, lacks
@@ -360,11 +302,4 @@ func (s *subscription) deliver(msg delivery) {
 	case msg.synced:
 		s.sink.Synced(s.spec.ID, msg.served)
 	}
-}
-
-// on says whether one of the subscription's parts is on a stream.
-func (s *subscription) on(st *stream) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.stream == st })
 }

@@ -42,6 +42,11 @@ func newListing() *listing {
 	return &listing{left: patienceInAll, room: make(chan struct{}, 1), filled: make(chan struct{})}
 }
 
+// completed says that the items are all objects.
+func (l *listing) completed(items []*listed, at int, version, renewal uint64) {
+	l.complete, l.items, l.at, l.version, l.renewal = true, items, at, version, renewal
+}
+
 // queue is what waits for the filter of one view. The mutex of its stream guards it.
 type queue struct {
 	tasks   map[objectKey]*task // changes
@@ -142,10 +147,7 @@ func (q *queue) next() *task {
 				l.waiting[0] = nil
 				l.waiting = l.waiting[1:]
 				q.held -= t.size
-				select {
-				case l.room <- struct{}{}:
-				default:
-				}
+				signal(l.room)
 				return t
 			}
 			if q.list.complete {

@@ -2,12 +2,14 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"go.starlark.net/starlark"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // outcome is what a filter made of one object.
@@ -28,19 +30,11 @@ type outcome struct {
 // view is the result of one filter on one stream, for all subscriptions that have
 // this filter. Its stream's mutex guards it.
 type view struct {
+	Spec
 	began   time.Time
-	filter  Filter
-	wakes   Wakes
-	asked   func(key string) bool // of keys, see [Spec].Asked
-	holder  string                // the finalizer of marks, or ""
-	exclude map[string]bool       // namespaces whose objects are left out
-	only    map[string]bool       // the names of the others, when they are selected here
-	omit    func(map[string]any) bool
-	objects bool // the objects are kept, too
-	both    bool // results hold them
-	old     bool // events of changes tell the result of before
-	each    bool // an object without a result is kept as one
-	subs    map[*subscription]bool
+	exclude sets.Set[string] // namespaces whose objects are left out
+	only    sets.Set[string] // the names of the others, when they are selected here
+	subs    map[*subscription]*part
 	synced  bool
 	listing bool   // a goroutine lists for this view alone
 	again   bool   // that list is outdated already: once more
@@ -67,29 +61,22 @@ type view struct {
 
 // newView makes the view of what a subscription wants kept.
 func newView(spec Spec) *view {
-	v := &view{began: time.Now(), filter: spec.Filter, wakes: spec.Wakes, asked: spec.Asked, omit: spec.Omit, holder: spec.Finalizer, objects: spec.KeepObject, both: spec.Both, old: spec.Old, each: spec.Each, subs: map[*subscription]bool{},
-		apart: spec.Apart && (spec.Filter != nil || spec.Wakes != nil)}
-	for _, namespace := range spec.ExcludeNamespaces {
-		if v.exclude == nil {
-			v.exclude = map[string]bool{}
-		}
-		v.exclude[namespace] = true
+	v := &view{
+		Spec: spec, began: time.Now(), exclude: sets.New(spec.ExcludeNamespaces...), subs: map[*subscription]*part{},
+		apart: spec.Apart && (spec.Filter != nil || spec.Wakes != nil),
 	}
-	if names := unique(spec.Names); len(names) > MaxNames {
-		v.only = map[string]bool{}
-		for _, name := range names {
-			v.only[name] = true
-		}
+	if names := sets.New(spec.Names...); len(names) > MaxNames {
+		v.only = names
 	}
 	return v
 }
 
 // trouble is the error of the filter, and whether objects lack, see [Sink].
-func (v *view) trouble(kind string) (err error, lacks bool) {
+func (v *view) trouble() (err error, lacks bool) {
 	if v.over != nil {
 		return v.over, true
 	}
-	return v.failed.err(kind, v.each), v.failed.lacks > 0 && !v.each
+	return v.failed.err(v.Kind, v.Each), v.failed.lacks > 0 && !v.Each
 }
 
 // behind says that a list is under way, which may bring what is older than what is known.
@@ -113,24 +100,24 @@ func (v *view) anew() {
 
 // leavesOut says whether an object is none of the view's by its name.
 func (v *view) leavesOut(key objectKey) bool {
-	return v.exclude[key.namespace] || v.only != nil && !v.only[key.name]
+	return v.exclude.Has(key.namespace) || v.only != nil && !v.only.Has(key.name)
 }
 
 // run applies the filter. A panic in it is an error of this object.
 func (v *view) run(obj map[string]any) (out outcome) {
-	if v.exclude != nil || v.only != nil {
+	if len(v.exclude)+len(v.only) > 0 {
 		if key, _, _ := identity(obj); v.leavesOut(key) {
 			return outcome{}
 		}
 	}
-	if v.omit != nil && v.omit(obj) {
+	if v.Omit != nil && v.Omit(obj) {
 		return outcome{}
 	}
-	if v.holder != "" {
-		marks := marksOf(obj, v.holder)
+	if v.Finalizer != "" {
+		marks := marksOf(obj, v.Finalizer)
 		defer func() { out.marks = marks }()
 	}
-	defer func() { out.weigh(v.both) }()
+	defer func() { out.weigh(v.Both) }()
 	what := "the filter"
 	defer func() {
 		if r := recover(); r != nil {
@@ -138,11 +125,11 @@ func (v *view) run(obj map[string]any) (out outcome) {
 		}
 	}()
 	out = v.keep(obj)
-	if v.wakes == nil || out.err != nil || !out.keep {
+	if v.Wakes == nil || out.err != nil || !out.keep {
 		return out
 	}
 	what = "wakes"
-	if out.wakes, out.err = v.wakes(obj); out.err != nil {
+	if out.wakes, out.err = v.Wakes(obj); out.err != nil {
 		return outcome{err: out.err}
 	}
 	out.share()
@@ -165,21 +152,21 @@ func (o *outcome) share() {
 // keep is what the view keeps of an object, without whom that concerns.
 func (v *view) keep(obj map[string]any) (out outcome) {
 	var whole starlark.Value
-	if v.filter == nil || v.objects {
+	if v.Filter == nil || v.KeepObject {
 		whole = object.New(obj)
 	}
-	if v.filter == nil {
+	if v.Filter == nil {
 		out = outcome{value: whole, keep: true}
-		if v.objects {
+		if v.KeepObject {
 			out.object = whole
 		}
 		return out
 	}
-	value, keep, err := v.filter(obj)
+	value, keep, err := v.Filter(obj)
 	if err == nil && keep && value == nil {
 		value = starlark.None
 	}
-	if err == nil && keep && v.both {
+	if err == nil && keep && v.Both {
 		plain, err := object.ToPlain(value)
 		if err != nil {
 			return outcome{err: err}
@@ -204,6 +191,17 @@ func results(rows []*row) []starlark.Value {
 		}
 	}
 	return out
+}
+
+// all are its rows, sorted.
+func (v *view) all() []*row { return v.rows }
+
+// lacking names an object of which there is no result, "" when there is none.
+func (v *view) lacking() string {
+	if v.failed.lacks == 0 {
+		return ""
+	}
+	return v.Kind + " " + v.failed.order[0].String()
 }
 
 func (v *view) find(key objectKey) (int, *row) {
@@ -248,59 +246,33 @@ func (v *view) put(key objectKey, version uint64, out outcome, seen time.Time, a
 	if v.known(key, current, version) {
 		return Event{}, false
 	}
-	if out.err != nil {
-		// The last good result stays.
-		v.failed.set(key, version, out.err, current == nil || current.lacks, seen.Sub(v.began))
-		if current == nil && v.each {
-			v.insert(i, lacking(key, version, out.marks, seen.Sub(v.began)))
-			return v.rows[i].event(Added), true
-		}
-		if current == nil || current.marks == out.marks {
-			return Event{}, false
-		}
-		// Filters do not see who holds an object.
-		v.exchange(i, current.with(out.marks))
-		return v.rows[i].marked(), true
+	if out.err == nil {
+		v.failed.drop(key)
+		delete(v.gone, key)
 	}
-	v.failed.drop(key)
-	delete(v.gone, key)
-	if !out.keep {
+	next, event, changed := v.next(current, key, version, out, seen)
+	switch {
+	case next == nil && out.err == nil:
 		if ahead {
 			v.bury(key, version)
 		}
 		return v.drop(i, current, version)
-	}
-	next := out.row(key, version, seen.Sub(v.began))
-	if current == nil {
+	case next == current:
+	case current == nil:
 		v.insert(i, next)
-		v.values = nil
-		return next.event(Added), true
-	}
-	if current.lacks {
+	default:
 		v.exchange(i, next)
+	}
+	if changed && !event.Same {
 		v.values = nil
-		return next.event(Added), true
 	}
-	if v.same(current.value, out.value) {
-		v.keepSame(current, next)
-		v.exchange(i, next)
-		switch {
-		case !current.wakes.Equal(next.wakes):
-			return v.after(current, next), true
-		case current.marks == next.marks:
-			return Event{}, false
-		}
-		return next.marked(), true
-	}
-	v.exchange(i, next)
-	v.values = nil
-	return v.after(current, next), true
+	return event, changed
 }
 
 // keepSame keeps the old value: it is equal, and shares its memory with what snapshots hold. One
 // that holds the object is another.
 func (v *view) keepSame(current, next *row) {
-	if v.both {
+	if v.Both {
 		v.values = nil
 	} else {
 		next.keep(current)
@@ -310,10 +282,10 @@ func (v *view) keepSame(current, next *row) {
 // same says whether two results are equal; what cannot be compared is not. Whole
 // objects differ whenever their version does.
 func (v *view) same(a, b starlark.Value) bool {
-	if v.filter == nil {
+	if v.Filter == nil {
 		return false
 	}
-	if v.both {
+	if v.Both {
 		a, b = resultIn(a), resultIn(b)
 	}
 	equal, err := object.Equal(a, b)
@@ -362,9 +334,5 @@ func (v *view) bury(key objectKey, version uint64) {
 
 // forgetGone drops what the stream has passed.
 func (v *view) forgetGone(position uint64) {
-	for key, version := range v.gone {
-		if version <= position {
-			delete(v.gone, key)
-		}
-	}
+	maps.DeleteFunc(v.gone, func(_ objectKey, version uint64) bool { return version <= position })
 }

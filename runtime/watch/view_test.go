@@ -58,7 +58,7 @@ func TestAnOldListTakesNoFailureAway(t *testing.T) {
 // A watch of single objects tells of one without a result, and of its first result as of an
 // object that is new; its snapshot does not show it.
 func TestAnObjectWithoutAResultIsKeptAsOne(t *testing.T) {
-	v := newView(Spec{Each: true, Filter: func(map[string]any) (starlark.Value, bool, error) { return nil, true, nil }})
+	v := newView(Spec{Kind: "Node", Each: true, Filter: func(map[string]any) (starlark.Value, bool, error) { return nil, true, nil }})
 	good, bad := outcome{value: starlark.String("good"), keep: true}, outcome{err: errors.New("boom")}
 	a := objectKey{name: "a"}
 	var told []string
@@ -71,7 +71,7 @@ func TestAnObjectWithoutAResultIsKeptAsOne(t *testing.T) {
 		tell(ev, true)
 	}
 	tell(v.put(a, 2, bad, time.Time{}, false))
-	if err, lacks := v.trouble("Node"); err == nil || lacks || len(v.snapshot()) > 0 {
+	if err, lacks := v.trouble(); err == nil || lacks || len(v.snapshot()) > 0 {
 		t.Errorf("%v, lacks %t, snapshot %v", err, lacks, v.snapshot())
 	}
 	tell(v.put(a, 3, good, time.Time{}, false))
@@ -82,7 +82,7 @@ func TestAnObjectWithoutAResultIsKeptAsOne(t *testing.T) {
 	if got, want := strings.Join(told, ", "), "added lacks=true, added lacks=false, deleted lacks=false, added lacks=true, deleted lacks=true"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err, _ := v.trouble("Node"); err != nil {
+	if err, _ := v.trouble(); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,7 +94,7 @@ func TestWhomEventsAreFor(t *testing.T) {
 			if got := strings.Join(told, "; "); got != step.want {
 				t.Errorf("listed %t, step %d: %q, want %q", listed, i, got, step.want)
 			}
-			if err, _ := v.trouble("ConfigMap"); (err != nil) != (step.keys == "bad" || step.keys == "panic") {
+			if err, _ := v.trouble(); (err != nil) != (step.keys == "bad" || step.keys == "panic") {
 				t.Errorf("listed %t, step %d: the trouble is %v", listed, i, err)
 			}
 		}

@@ -38,7 +38,7 @@ func (l *Local) Whole(ref effect.Ref) map[string]any {
 // whole returns an object, if the view keeps whole ones.
 func (v *view) whole(key objectKey) map[string]any {
 	_, r := v.find(key)
-	if r == nil || v.filter != nil && !v.both {
+	if r == nil || v.Filter != nil && !v.Both {
 		return nil
 	}
 	kept, _ := r.value.(*object.Object)
@@ -46,7 +46,7 @@ func (v *view) whole(key objectKey) map[string]any {
 		return nil
 	}
 	obj := kept.Map()
-	if v.filter != nil { // keep = "both"
+	if v.Filter != nil { // keep = "both"
 		obj, _ = obj["object"].(map[string]any)
 	}
 	return obj
