@@ -28,49 +28,18 @@ func (d *Driver) leaseLock() (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}
-	lock := &resourcelock.LeaseLock{
+	kind := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}
+	return &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: d.o.Namespace, Name: d.o.Name},
-		Client: &seenLeases{
-			LeasesGetter: &markedLeases{LeasesGetter: client, marks: d.marks, own: d.identity, trees: d.trees, seal: d.leaseSeal()},
-			sight:        d.sight, retry: d.o.Lease.Retry, own: d.identity, heard: d.hearOf,
+		Client: &leases{
+			LeasesGetter: client, marks: d.marks, trees: d.trees, seal: d.leaseSeal(), sight: d.sight, retry: d.o.Lease.Retry,
+			own: d.identity, heard: d.hearOf, explain: func(err error, verb string) error {
+				return d.o.Client.Explain(err, verb, kind, d.o.Namespace)
+			},
 		},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: d.identity},
 		Labels:     map[string]string{effect.InstanceLabel: effect.Instance{Namespace: d.o.Namespace, Name: d.o.Name}.Label()},
-	}
-	leases := cluster.Mapping{GVR: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespaced: true}
-	return tellingLock{Interface: lock, within: d.o.Lease.request(), tell: func(verb string, err error) error {
-		return d.o.Client.Explain(err, verb, leases, d.o.Namespace)
-	}}, nil
-}
-
-// tellingLock bounds every request, and hands its error to tell, which may put another in
-// its place.
-type tellingLock struct {
-	resourcelock.Interface
-	within time.Duration
-	tell   func(verb string, err error) error
-}
-
-// Get reads the Lease.
-func (l tellingLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.within)
-	defer cancel()
-	record, raw, err := l.Interface.Get(ctx)
-	return record, raw, l.tell("get", err)
-}
-
-// Create makes the Lease.
-func (l tellingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, l.within)
-	defer cancel()
-	return l.tell("create", l.Interface.Create(ctx, record))
-}
-
-// Update writes the Lease.
-func (l tellingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, l.within)
-	defer cancel()
-	return l.tell("update", l.Interface.Update(ctx, record))
+	}, nil
 }
 
 // leadOptions say how to hold the Lease, and whom to tell.
@@ -107,7 +76,10 @@ var errTaken = errors.New("another process has taken the lease")
 func lead(ctx context.Context, o leadOptions) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	lock := &watchedLock{Interface: o.lock, turn: make(chan struct{}, 1), lasts: o.times.Duration - o.times.grace(), end: end, until: o.until}
+	lock := &watchedLock{
+		Interface: o.lock, turn: make(chan struct{}, 1), within: o.times.request(), lasts: o.times.Duration - o.times.grace(),
+		end: end, until: o.until,
+	}
 	lock.known.Store(o.again)
 	o.renews(func() { lock.renew(ctx) })
 	defer func() { // a renewal that goes on could take back what giveBack gives
@@ -163,16 +135,17 @@ func (l *watchedLock) elect(ctx context.Context, elector *leaderelection.LeaderE
 	return try.Err() != nil && ctx.Err() == nil
 }
 
-// watchedLock tells what the answers about the Lease mean.
+// watchedLock bounds each request, and tells what the answers about the Lease mean.
 type watchedLock struct {
 	resourcelock.Interface
-	turn  chan struct{}                     // full during a request
-	last  resourcelock.LeaderElectionRecord // that this process has written
-	lasts time.Duration                     // after a renewal: then this process has stopped before another one begins
-	end   func(cause error)
-	until func(time.Time)
-	held  atomic.Bool
-	known atomic.Bool // it was answered once: a refusal may be a passing one, as while an API server begins
+	turn   chan struct{} // full during a request
+	within time.Duration
+	last   resourcelock.LeaderElectionRecord // that this process has written
+	lasts  time.Duration                     // after a renewal: then this process has stopped before another one begins
+	end    func(cause error)
+	until  func(time.Time)
+	held   atomic.Bool
+	known  atomic.Bool // it was answered once: a refusal may be a passing one, as while an API server begins
 }
 
 // begin waits for the request that is under way. The lock below is for one at a time.
@@ -184,6 +157,8 @@ func (l *watchedLock) begin() (end func()) {
 // Get reads the Lease. One that was ours and is not any more is lost: another process has it, or has given it back.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	defer l.begin()()
+	ctx, cancel := context.WithTimeout(ctx, l.within)
+	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.known.Store(true)
@@ -222,6 +197,8 @@ func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElect
 	if err := ctx.Err(); err != nil { // the last renewal has been
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, l.within)
+	defer cancel()
 	began := time.Now()
 	err := send(ctx, record)
 	if err == nil {

@@ -77,7 +77,7 @@ func (l *memoryLock) Describe() string   { return "ops/starling" }
 var times = DefaultLeaseTimes()
 
 func leading(lock resourcelock.Interface, led func()) leadOptions {
-	return leadOptions{name: "starling", times: times, lock: tellingLock{Interface: lock, within: times.request(), tell: func(_ string, err error) error { return err }}, log: zerolog.Nop(), led: led, waits: func() {}, renews: func(func()) {}, until: func(time.Time) {}}
+	return leadOptions{name: "starling", times: times, lock: lock, log: zerolog.Nop(), led: led, waits: func() {}, renews: func(func()) {}, until: func(time.Time) {}}
 }
 
 // Another process may take the Lease its Duration after the last renewal: this one

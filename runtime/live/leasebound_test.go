@@ -74,19 +74,20 @@ func TestARequestOfTheLeaseHasABound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			bounded := &watchedLock{Interface: lock, turn: make(chan struct{}, 1), within: brief.request(), end: func(error) {}, until: func(time.Time) {}}
 			get := func(l resourcelock.Interface) error { _, _, err := l.Get(t.Context()); return err }
 			if c.name == "a connection that has died" {
-				patient := lock.(tellingLock) // by the same connection
-				patient.within = time.Minute
-				if err := get(patient); !apierrors.IsNotFound(err) {
+				if err := get(lock); !apierrors.IsNotFound(err) {
 					t.Fatal(err)
 				}
 				dead.Store(true)
 				defer dead.Store(false)
 			}
 			for verb, ask := range map[string]func() error{
-				"get":    func() error { return get(lock) },
-				"create": func() error { return lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}) },
+				"get": func() error { return get(bounded) },
+				"create": func() error {
+					return bounded.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"})
+				},
 			} {
 				answer := make(chan error, 1)
 				go func() { answer <- ask() }()

@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -10,13 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
 // The Lease carries marks from one process to the next, which may have another state folder: those that are under way
@@ -229,112 +222,4 @@ func (m *Marks) before(a, b string) int {
 		return h.Sum64()
 	}
 	return cmp.Or(cmp.Compare(m.inherited.Unclean[b], m.inherited.Unclean[a]), cmp.Compare(place(a), place(b)))
-}
-
-// markedLeases are Leases that carry marks. The Lease is asked for by one goroutine at a time.
-type markedLeases struct {
-	coordination.LeasesGetter
-	marks *Marks
-	trees *trees
-	seal  leaseSeal
-	own   string // the name of this process as a holder
-	// met is set by a look at the Lease, until the next write of it: what it has carried then.
-	met *metMarks
-}
-
-type metMarks struct {
-	text, holder string
-}
-
-// Leases are those of a namespace.
-func (l *markedLeases) Leases(namespace string) coordination.LeaseInterface {
-	return &markedLease{LeaseInterface: l.LeasesGetter.Leases(namespace), of: l}
-}
-
-type markedLease struct {
-	coordination.LeaseInterface
-	of *markedLeases
-}
-
-// Get reads the Lease.
-func (l *markedLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	lease, err := l.LeaseInterface.Get(ctx, name, o)
-	if err == nil || apierrors.IsNotFound(err) {
-		if failed := l.of.seal.know(ctx); failed != nil {
-			return nil, failed
-		}
-	}
-	switch {
-	case err == nil:
-		lease = l.lives(ctx, lease)
-		l.of.met = &metMarks{lease.Annotations[marksAnnotation], holderOf(lease)}
-		if l.of.met.holder != l.of.own { // people may take marks out of ours
-			l.of.met.text = l.of.seal.marks(lease)
-		}
-	case apierrors.IsNotFound(err):
-		l.of.met = nil
-	}
-	return lease, err
-}
-
-// lives takes out of the Lease of another process what is counted of this one, which has lost it and lives. The process
-// that leads finds that its Lease has changed, and reads it.
-func (l *markedLease) lives(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
-	text := l.of.seal.marks(lease)
-	if holder := holderOf(lease); holder == "" || holder == l.of.own || !strings.Contains(text, l.of.own) {
-		return lease
-	}
-	left, mine := readLeaseMarks(text), lease.DeepCopy()
-	left.without(l.of.own)
-	said, _ := json.Marshal(left) // texts and numbers
-	mine.Annotations[marksAnnotation] = string(said)
-	l.of.seal.signMarks(mine)
-	if mine, err := l.LeaseInterface.Update(ctx, mine, metav1.UpdateOptions{}); err == nil {
-		return mine
-	}
-	return lease // the next look does it
-}
-
-// Create makes the Lease.
-func (l *markedLease) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return l.write(lease, true, func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Create(ctx, lease, o)
-	})
-}
-
-// Update writes the Lease. A write that takes it over takes in what it has carried.
-func (l *markedLease) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	takesOver := false
-	switch met := l.of.met; {
-	case met == nil:
-	case met.holder == l.of.own:
-		l.of.marks.keep(met.text)
-	default:
-		l.of.marks.inherit(met.text, met.holder, l.of.own)
-		takesOver = true
-	}
-	l.of.met = nil
-	return l.write(lease, takesOver, func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Update(ctx, lease, o)
-	})
-}
-
-// write has the Lease carry marks, and say which tree leads.
-func (l *markedLease) write(lease *coordinationv1.Lease, takesOver bool, send func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
-	lease = lease.DeepCopy()
-	said := l.of.trees.mark(lease, takesOver)
-	delete(lease.Annotations, marksAnnotation)
-	if text := l.of.marks.carry(); text != "" {
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, marksAnnotation, text)
-	}
-	l.of.seal.sign(lease)
-	led := lease.Annotations[treeAnnotation]
-	lease, err := send(lease)
-	switch {
-	case err == nil:
-		l.of.trees.tell(said, led)
-	case takesOver: // another process may have it: what that one says counts
-		l.of.marks.yield()
-	}
-	return lease, err
 }

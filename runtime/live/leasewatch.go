@@ -1,16 +1,11 @@
 package live
 
 import (
-	"context"
-	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/starling-operator/starling/runtime/object"
 )
@@ -103,63 +98,6 @@ func lasts(lease *coordinationv1.Lease) time.Duration {
 		return 0
 	}
 	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-}
-
-// seenLeases are Leases of which a watch tells.
-type seenLeases struct {
-	coordination.LeasesGetter
-	sight *leaseSight
-	retry time.Duration
-	own   string                      // the name of this process as a holder
-	heard func(*coordinationv1.Lease) // is told of each one that was asked for: the watch may fail
-}
-
-// Leases are those of a namespace.
-func (l *seenLeases) Leases(namespace string) coordination.LeaseInterface {
-	return &seenLease{LeaseInterface: l.LeasesGetter.Leases(namespace), of: l}
-}
-
-type seenLease struct {
-	coordination.LeaseInterface
-	of *seenLeases
-}
-
-// Get reads the Lease. One that has run out is shown without its holder: an elector would wait once more for as
-// long as it lasts. A renewal that comes between is no harm: then the version is another one, here or at the write.
-func (l *seenLease) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if lease := l.of.sight.shown(l.of.retry); lease != nil && !strings.Contains(lease.Annotations[marksAnnotation], l.of.own) {
-		return lease, nil // else this process is counted there
-	}
-	lease, err := l.LeaseInterface.Get(ctx, name, o)
-	switch {
-	case err == nil:
-		l.of.sight.sees(lease, false)
-		l.of.heard(lease)
-	case !apierrors.IsNotFound(err):
-		time.AfterFunc(l.of.retry/4, l.of.sight.free)
-	}
-	if err == nil && l.of.sight.ranOut(lease) {
-		lease = lease.DeepCopy()
-		lease.Spec.HolderIdentity = nil
-	}
-	return lease, err
-}
-
-// Create makes the Lease.
-func (l *seenLease) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return l.had(l.LeaseInterface.Create(ctx, lease, o))
-}
-
-// Update writes the Lease.
-func (l *seenLease) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	return l.had(l.LeaseInterface.Update(ctx, lease, o))
-}
-
-func (l *seenLease) had(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
-	if err == nil {
-		l.of.sight.end()
-	}
-	return lease, err
 }
 
 // lookAtLease notes what the watch shows of the Lease.

@@ -37,7 +37,10 @@ func TestARaceForTheLeaseThatIsLost(t *testing.T) {
 	known := &trees{own: func() string { return "new" }}
 	lease := leaseOf(map[string]string{treeAnnotation: "old"})
 	known.compares(lease)
-	l := &markedLease{LeaseInterface: lateLease{lease: lease}, of: &markedLeases{marks: m, trees: known, own: "this"}}
+	l := &ownLease{LeaseInterface: lateLease{lease: lease}, of: &leases{
+		marks: m, trees: known, own: "this", sight: &leaseSight{free: func() {}}, heard: func(*coordinationv1.Lease) {},
+		explain: func(err error, _ string) error { return err },
+	}}
 	read, err := l.Get(t.Context(), "starling", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
