@@ -166,15 +166,10 @@ func (a *answers) ended(run engine.RunHook, done engine.RunDone) (before string)
 func (a *answers) gone(module, hook string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.hooks, hook)
+	maps.DeleteFunc(a.hooks, func(id string, h *answering) bool { return id == hook || hook == "" && h.module == module })
 	if hook == "" {
 		delete(a.takes, module)
 		delete(a.owed, module)
-	}
-	for id, h := range a.hooks {
-		if hook == "" && h.module == module {
-			delete(a.hooks, id)
-		}
 	}
 }
 

@@ -65,7 +65,7 @@ func (d *Driver) Status(ctx context.Context) (status.Status, error) {
 	if err != nil {
 		return out, err
 	}
-	out.ReloadFailed = d.reloads.get()
+	out.ReloadFailed = d.reloadFailure.Load()
 	if !out.Leader {
 		is, _ := d.holder.now()
 		out.Holder = hostOf(is.name)
@@ -111,7 +111,7 @@ func (d *Driver) Replica() status.Replica {
 	r := status.Replica{Leader: is.role >= takesOver, Holder: hostOf(is.name), Version: d.o.Version, Since: d.since}
 	r.Name = cmp.Or(os.Getenv(podName), hostOf(d.identity))
 	r.Ready, r.Reason = d.Ready()
-	r.ReloadFailed = d.reloads.get()
+	r.ReloadFailed = d.reloadFailure.Load()
 	if gen := d.generation.Load(); gen != nil {
 		r.Generation = gen.Number
 	}

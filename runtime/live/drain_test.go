@@ -49,7 +49,7 @@ func freeAddress() string {
 func TestTheLeaseIsGivenBackBeforeTheLastReview(t *testing.T) {
 	address := freeAddress()
 	f := &fixture{T: t, dir: t.TempDir(), ended: make(chan error, 1), namespace: "ops",
-		webhooks: &WebhookOptions{Address: address, Reach: webhook.Reach{URL: "https://" + address}}}
+		webhooks: &webhook.Endpoint{Address: address, Reach: webhook.Reach{URL: "https://" + address}}}
 	f.store = store.New(store.Options{Builtins: builtinKinds(), MakeNamespaces: true})
 	f.config = &clientrest.Config{Host: "http://sim", Transport: f}
 	f.driver = f.newDriver(sayingTree)

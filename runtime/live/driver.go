@@ -18,6 +18,7 @@ import (
 	"github.com/starling-operator/starling/builtins/jq"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/drift"
@@ -62,7 +63,7 @@ type Options struct {
 	// Lease are the times of the Lease; zero: those of [DefaultLeaseTimes].
 	Lease LeaseTimes
 	// Webhooks says how the API server reaches hooks.
-	Webhooks WebhookOptions
+	Webhooks webhook.Endpoint
 	// Receive is where requests for http.receive come in; nil: nowhere.
 	Receive *httpserver.Listener
 	// Metrics takes the driver's own metrics and those of hooks.
@@ -118,7 +119,8 @@ type Driver struct {
 	// generation is the one in force. Only the engine's goroutine puts another one
 	// there.
 	generation atomic.Pointer[generation.Generation]
-	reloads    reloads
+	// reloadFailure is why the last state of the module tree is not in force; nil: it is.
+	reloadFailure atomic.Pointer[status.ReloadFailure]
 	// eventWarned: the last Event about the module tree says that something is wrong.
 	eventWarned atomic.Bool
 	// started: the engine that leads has begun. Only its goroutine sets it.
@@ -225,12 +227,7 @@ func New(o Options) (*Driver, error) {
 	}
 	d.leading = engine.New(o.Inputs.Options(d.engineOptions()))
 	d.engine = d.leading
-	d.sight = &leaseSight{free: func() {
-		select {
-		case d.freed <- struct{}{}:
-		default:
-		}
-	}}
+	d.sight = &leaseSight{free: func() { tell(d.freed) }}
 	d.trees = &trees{own: func() string { return d.generation.Load().Tree.Digest }}
 	d.findAddresses()
 	d.term.Store(newTerm())

@@ -22,7 +22,9 @@ import (
 func (d *Driver) do(a engine.Action) {
 	switch a := a.(type) {
 	case engine.StartWatch:
-		d.startWatch(a)
+		d.metrics.state.watching(a)
+		d.watching.Store(a.ID, a)
+		d.watches.Start(d.executor.WatchSpec(d.serve, a))
 	case engine.StopWatch:
 		d.watches.Stop(a.ID)
 		d.watching.Delete(a.ID)
@@ -43,7 +45,11 @@ func (d *Driver) do(a engine.Action) {
 		d.start(func() (err error) { done.Unwatched, err = d.executor.Unhold(d.work(), a); return err },
 			func(err error) engine.Input { done.Err = err; return done })
 	case engine.Serve:
-		d.requests.serve(a)
+		if d.receive != nil {
+			d.receive.Serve(a.Module, a.Hooks)
+		}
+		d.webhooks.Serve(a.Module, a.Hooks, a.Waits)
+		d.answers.serve(a.Module, a.Hooks, a.Waits)
 	case engine.Review:
 		d.answers.review(a)
 	case engine.Respond:
@@ -105,7 +111,7 @@ func (d *Driver) do(a engine.Action) {
 	case engine.Adopted:
 		d.adopted(a.Generation)
 	case engine.Refused:
-		d.refused(a.Reason)
+		d.unused("refused", a.Reason)
 	case engine.Gone:
 		d.gone(a)
 	case engine.Unpublish:
@@ -182,12 +188,6 @@ func (d *Driver) guard(work func() error) (err error) {
 		}
 	}()
 	return work()
-}
-
-func (d *Driver) startWatch(a engine.StartWatch) {
-	d.metrics.state.watching(a)
-	d.watching.Store(a.ID, a)
-	d.watches.Start(d.executor.WatchSpec(d.serve, a))
 }
 
 // callHook calls a hook, and says how long that has computed.

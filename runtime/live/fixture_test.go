@@ -24,6 +24,7 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/rest"
 	"github.com/starling-operator/starling/runtime/sim/store"
+	"github.com/starling-operator/starling/runtime/webhook"
 	"github.com/starling-operator/starling/stdlib"
 )
 
@@ -42,7 +43,7 @@ type fixture struct {
 	before    func(*http.Request) int             // is called with each request; may be nil, and 0 lets it pass
 	answered  func(*http.Request, *http.Response) // is called with each answer; may be nil
 	receive   *httpserver.Listener                // nil in a bubble
-	webhooks  *WebhookOptions                     // nil in a bubble: nothing listens
+	webhooks  *webhook.Endpoint                   // nil in a bubble: nothing listens
 	objects   bool                                // there are Module objects
 	line      *line                               // to the API server
 	lease     LeaseTimes                          // zero: those of people
@@ -150,11 +151,11 @@ func (f *fixture) newDriver(files map[string]string) *Driver {
 	return d
 }
 
-func (f *fixture) listens() WebhookOptions {
+func (f *fixture) listens() webhook.Endpoint {
 	if f.webhooks != nil {
 		return *f.webhooks
 	}
-	return WebhookOptions{Unreachable: "there is no socket"}
+	return webhook.Endpoint{Unreachable: "there is no socket"}
 }
 
 // inputs has what the engine is given handled again at the end of the test.

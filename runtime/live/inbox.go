@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -60,7 +61,7 @@ func newInbox() *inbox { return &inbox{last: map[string]*entry{}, signal: make(c
 func (b *inbox) put(in engine.Input) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	defer b.tell()
+	defer tell(b.signal)
 	e := &entry{in: in}
 	switch in := in.(type) {
 	case engine.WatchSynced: // what changes later comes later
@@ -88,7 +89,7 @@ func (b *inbox) put(in engine.Input) {
 func (b *inbox) changed(in engine.WatchChanged, each bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	defer b.tell()
+	defer tell(b.signal)
 	if e := b.last[in.ID]; e != nil && e.changes() {
 		e.add(in.Events)
 		return
@@ -125,7 +126,7 @@ func (b *inbox) putFirst(in engine.Input) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.requests = append(b.requests, in)
-	b.tell()
+	tell(b.signal)
 }
 
 // request makes a request wait, or says why not.
@@ -136,13 +137,14 @@ func (b *inbox) request(in engine.Requested) error {
 		return fmt.Errorf("hook %s: %d requests wait already: %w", in.Hook, len(b.requests), engine.ErrBusy)
 	}
 	b.requests = append(b.requests, in)
-	b.tell()
+	tell(b.signal)
 	return nil
 }
 
-func (b *inbox) tell() {
+// tell leaves a token in a channel that has room for one.
+func tell(c chan struct{}) {
 	select {
-	case b.signal <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -172,7 +174,7 @@ func (b *inbox) take() (in engine.Input, ok bool) {
 		return nil, false
 	}
 	if len(b.requests)+len(b.queue) > 0 {
-		b.tell()
+		tell(b.signal)
 	}
 	return in, true
 }
@@ -228,11 +230,7 @@ func (e *entry) input() engine.Input {
 	if e.events == nil {
 		return e.in
 	}
-	all := make([]stamped, 0, len(e.events))
-	for _, ev := range e.events {
-		all = append(all, ev)
-	}
-	slices.SortFunc(all, func(a, b stamped) int { return cmp.Compare(a.seq, b.seq) })
+	all := slices.SortedFunc(maps.Values(e.events), func(a, b stamped) int { return cmp.Compare(a.seq, b.seq) })
 	in := e.in.(engine.WatchChanged)
 	in.Events = make([]builtins.Event, len(all))
 	for i, ev := range all {

@@ -335,10 +335,8 @@ func (m *Marks) Stay() {
 // use has the marks of all but these hooks, and of filters, go as soon as they do not run.
 func (m *Marks) use(gen *generation.Generation) {
 	stay := map[string]bool{}
-	for _, module := range gen.All() {
-		for _, h := range module.Hooks {
-			stay[markOf(h.ID, h.Digest)] = true
-		}
+	for _, h := range gen.Hooks() {
+		stay[markOf(h.ID, h.Digest)] = true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

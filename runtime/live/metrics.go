@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/hook"
 	"github.com/starling-operator/starling/runtime/metrics"
 	"github.com/starling-operator/starling/runtime/script"
@@ -24,7 +26,6 @@ import (
 type Metrics struct {
 	hooks *metrics.Hooks
 	state *stateMetrics
-	usage *usages
 	// own are the collectors of Starling's own metrics.
 	own []prometheus.Collector
 
@@ -68,11 +69,13 @@ type Metrics struct {
 	mu sync.Mutex
 	// arrived is when the first change came that a hook has not run for yet.
 	arrived map[string]time.Time
+	// usage is what the runs of hooks have taken, for `starling top`: the metrics are not made to be read.
+	usage map[string]status.Usage
 }
 
 // NewMetrics registers the metrics. Version is that of the binary.
 func NewMetrics(reg prometheus.Registerer, version string) (*Metrics, error) {
-	m := &Metrics{hooks: metrics.New(), state: newStateMetrics(), usage: newUsages(), arrived: map[string]time.Time{}}
+	m := &Metrics{hooks: metrics.New(), state: newStateMetrics(), usage: map[string]status.Usage{}, arrived: map[string]time.Time{}}
 	ofHook := []string{"module", "hook"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -195,6 +198,13 @@ func (m *Metrics) forget(hook string) {
 	delete(m.arrived, hook)
 }
 
+// used is what the runs of a hook have taken.
+func (m *Metrics) used(hook string) status.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.usage[hook]
+}
+
 // begins notes that a run of the hook begins, and returns when the first change came that it is for;
 // zero: there was none.
 func (m *Metrics) begins(module, hook string, attempt int, now time.Time) (came time.Time) {
@@ -234,7 +244,11 @@ func (m *Metrics) rests(now time.Time, rest bool) {
 }
 
 func (m *Metrics) ran(module, id string, took time.Duration, result hook.Result, allowed bool) {
-	m.usage.add(module, id, took, result.Usage.Steps)
+	m.mu.Lock()
+	usage := m.usage[id]
+	usage.Add(took, result.Usage.Steps)
+	m.usage[id] = usage
+	m.mu.Unlock()
 	m.runs.WithLabelValues(module, id).Inc()
 	m.seconds.WithLabelValues(module, id).Observe(took.Seconds())
 	m.steps.WithLabelValues(module, id).Add(float64(result.Usage.Steps))
@@ -262,8 +276,7 @@ func limitOf(err error) string {
 
 // watchFailed counts an error of a watch of the hook.
 func (m *Metrics) watchFailed(hook string) {
-	module, _, _ := strings.Cut(hook, "/")
-	m.watchErrors.WithLabelValues(module, hook).Inc()
+	m.watchErrors.WithLabelValues(moduleOf(hook), hook).Inc()
 }
 
 // released counts what became of releases; an error is the action "failed".
@@ -290,12 +303,12 @@ func (m *Metrics) gone(module, hook string) {
 			c.DeletePartialMatch(labels)
 		}
 	}
-	m.usage.forget(module, hook)
 	if hook == "" {
 		m.logs.forget(module)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.arrived, hook)
+	maps.DeleteFunc(m.usage, func(id string, _ status.Usage) bool { return id == hook || hook == "" && moduleOf(id) == module })
 	m.hooks.Unpublish(module, hook, "")
 }

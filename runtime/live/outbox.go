@@ -130,10 +130,7 @@ func (b *outbox) take(box *moduleBox, a engine.Send, m engine.Message) bool {
 		old.message = m
 		old.version++
 		b.o.metrics.messages.WithLabelValues(a.Module, "replaced").Inc()
-		select {
-		case old.replaced <- struct{}{}:
-		default:
-		}
+		tell(old.replaced)
 		return true
 	}
 	if b.closed && unkept(m) == 0 {
@@ -180,13 +177,11 @@ func (b *outbox) deliver(p *pending) {
 			continue
 		}
 
-		delay := time.NewTimer(sendDelay(err, try, b.o.jitter()))
 		select {
-		case <-delay.C:
+		case <-time.After(sendDelay(err, try, b.o.jitter())):
 		case <-p.replaced:
 			try = 0
 		case <-b.stopping:
-			delay.Stop()
 			b.mu.Lock()
 			b.lost += unkept(p.message)
 			b.left += 1 - unkept(p.message)
@@ -194,7 +189,6 @@ func (b *outbox) deliver(p *pending) {
 			b.mu.Unlock()
 			return
 		}
-		delay.Stop()
 	}
 }
 
@@ -232,15 +226,13 @@ func (b *outbox) settle(p *pending, m engine.Message, err error, replaced bool) 
 	what := fmt.Sprintf("%s: %s: %s", m.Pos, m.Where(), err)
 	switch {
 	case replaced || b.ctx.Err() != nil:
-	case httpclient.Permanent(err):
+	case httpclient.Permanent(err), time.Since(m.At) >= giveUpAfter:
+		end := " (the message is not sent again)"
+		if !httpclient.Permanent(err) {
+			end = fmt.Sprintf(" (the message is given up after %s)", giveUpAfter)
+		}
 		count("failed")
-		log.Log(builtins.LevelError, what+" (the message is not sent again)", nil)
-		b.done(p.module, m)
-		b.leave(p)
-		return true
-	case time.Since(m.At) >= giveUpAfter:
-		count("failed")
-		log.Log(builtins.LevelError, fmt.Sprintf("%s (the message is given up after %s)", what, giveUpAfter), nil)
+		log.Log(builtins.LevelError, what+end, nil)
 		b.done(p.module, m)
 		b.leave(p)
 		return true

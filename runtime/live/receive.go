@@ -10,7 +10,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpserver"
 )
 
@@ -39,8 +38,6 @@ func (d *Driver) openReceive(ln *httpserver.Listener) {
 		},
 	})
 	d.receive.Know(d.generation.Load())
-	d.requests.listeners = append(d.requests.listeners,
-		func(m *generation.Module, hooks, _ []*generation.Hook) { d.receive.Serve(m, hooks) })
 }
 
 const (
@@ -59,15 +56,13 @@ func (d *Driver) answerReceived(ctx context.Context, in httpserver.Incoming) (bu
 		if !again || time.Now().Add(pause).After(late) {
 			return response, err
 		}
-		next := time.NewTimer(pause)
 		select {
 		case <-moved:
 			pause = firstPause
-		case <-next.C:
+		case <-time.After(pause):
 		case <-d.ends.Done():
 			return response, fmt.Errorf("%w: %w", errStopping, httpserver.ErrAway)
 		}
-		next.Stop()
 	}
 }
 
@@ -149,12 +144,10 @@ func (d *Driver) tellsNothing(is holding) bool {
 
 // receivesAt is a path of http.receive, or "".
 func (d *Driver) receivesAt() string {
-	for _, m := range d.generation.Load().All() {
-		for _, h := range m.Hooks {
-			for i := range h.Bindings {
-				if r := h.Bindings[i].Receive; r != nil {
-					return r.Path
-				}
+	for _, h := range d.generation.Load().Hooks() {
+		for i := range h.Bindings {
+			if r := h.Bindings[i].Receive; r != nil {
+				return r.Path
 			}
 		}
 	}
@@ -163,12 +156,10 @@ func (d *Driver) receivesAt() string {
 
 // warnOfPaths names hooks that nobody can reach.
 func (d *Driver) warnOfPaths() {
-	for _, m := range d.generation.Load().All() {
-		for _, h := range m.Hooks {
-			for _, b := range h.Bindings {
-				if b.Receive != nil {
-					d.log(m.Name, h.ID).Log(builtins.LevelWarn, "receives no requests at "+b.Receive.Path+": run starling with --receive-address", nil)
-				}
+	for m, h := range d.generation.Load().Hooks() {
+		for _, b := range h.Bindings {
+			if b.Receive != nil {
+				d.log(m.Name, h.ID).Log(builtins.LevelWarn, "receives no requests at "+b.Receive.Path+": run starling with --receive-address", nil)
 			}
 		}
 	}

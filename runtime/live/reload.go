@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -18,26 +17,6 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// reloads is what has become of the last state of the module tree.
-type reloads struct {
-	mu     sync.Mutex
-	failed *status.ReloadFailure // nil: it is in force
-}
-
-// set notes a failure, or with nil that there is none. It returns what was noted before.
-func (r *reloads) set(failed *status.ReloadFailure) (before *status.ReloadFailure) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, r.failed = r.failed, failed
-	return before
-}
-
-func (r *reloads) get() *status.ReloadFailure {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
-}
-
 // Reload puts another state of the module tree in force: it is compiled beside the one in
 // force, and takes its place module by module. A module that cannot be used stays as it was, and
 // so do all when the tree has none; status, metrics, the log and an Event say why. Calls must
@@ -47,7 +26,7 @@ func (d *Driver) Reload(ctx context.Context, t *tree.Tree) {
 	if t.Digest == before.Tree.Digest {
 		if reason := before.HeldReason(); reason != "" {
 			d.held(before, reason)
-		} else if d.reloads.set(nil) != nil {
+		} else if d.reloadFailure.Swap(nil) != nil {
 			d.reloaded(zerolog.InfoLevel, fmt.Sprintf("the module tree is that of generation %d again", before.Number))
 		}
 		return
@@ -80,7 +59,7 @@ func (d *Driver) follow(before, next *generation.Generation) {
 	adopted, err := engine.Follow(d.o.Inputs.Options(d.engineOptions()), before, next)
 	d.o.Inputs.Followed(before, next, adopted)
 	if err != nil {
-		d.refused(err.Error())
+		d.unused("refused", err.Error())
 		return
 	}
 	d.adopted(adopted)
@@ -89,11 +68,9 @@ func (d *Driver) follow(before, next *generation.Generation) {
 // barred says why hooks of a generation must not run, by their ids.
 func (d *Driver) barred(g *generation.Generation) map[string]string {
 	out := map[string]string{}
-	for _, m := range g.All() {
-		for _, h := range m.Hooks {
-			if why := d.marks.barred(h); why != "" {
-				out[h.ID] = why
-			}
+	for _, h := range g.Hooks() {
+		if why := d.marks.barred(h); why != "" {
+			out[h.ID] = why
 		}
 	}
 	return out
@@ -122,7 +99,7 @@ func (d *Driver) adopted(next *generation.Generation) {
 		d.held(next, reason)
 		return
 	}
-	if d.reloads.set(nil) != nil {
+	if d.reloadFailure.Swap(nil) != nil {
 		level = zerolog.InfoLevel
 	}
 	d.reloaded(level, text)
@@ -146,8 +123,6 @@ func (d *Driver) reloaded(level zerolog.Level, text string) {
 // goes on.
 func (d *Driver) ReloadFailed(err error) { d.unused("unreadable", err.Error()) }
 
-func (d *Driver) refused(reason string) { d.unused("refused", reason) }
-
 // unused says that nothing of the tree is in force.
 func (d *Driver) unused(result, reason string) {
 	d.failed(result, reason, fmt.Sprintf("the module tree has changed and cannot be used: %s; generation %d goes on", reason, d.generation.Load().Number))
@@ -157,11 +132,12 @@ func (d *Driver) failed(result, reason, text string) {
 	d.metrics.reloads.WithLabelValues(result).Inc()
 	d.metrics.reloadFailed.Set(1)
 	failure := &status.ReloadFailure{Reason: reason, Since: time.Now()}
-	if before := d.reloads.set(failure); before != nil {
+	before := d.reloadFailure.Load()
+	if before != nil {
 		failure.Since = before.Since
-		if before.Reason == reason {
-			return
-		}
+	}
+	if d.reloadFailure.Store(failure); before != nil && before.Reason == reason {
+		return
 	}
 	d.o.Log.Error().Msg(text)
 	d.tellOfReload("Warning", "ReloadFailed", text)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine"
-	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // requests joins the servers, whose goroutines wait for answers, with the engine.
@@ -14,8 +13,6 @@ type requests struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan engine.Respond
-	// listeners are told which hooks take requests.
-	listeners []func(module *generation.Module, hooks, waits []*generation.Hook)
 }
 
 func newRequests() *requests { return &requests{waiting: map[uint64]chan engine.Respond{}} }
@@ -63,12 +60,5 @@ func (r *requests) respond(a engine.Respond) {
 	if answer := r.waiting[a.ID]; answer != nil {
 		delete(r.waiting, a.ID)
 		answer <- a
-	}
-}
-
-// serve tells the servers which hooks of a module take requests now.
-func (r *requests) serve(a engine.Serve) {
-	for _, listener := range r.listeners {
-		listener(a.Module, a.Hooks, a.Waits)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/drift"
@@ -35,36 +37,33 @@ func (d *Driver) watchConfig() {
 type sink struct{ d *Driver }
 
 func (s sink) Synced(id string, served bool) {
-	if id == configWatch {
+	var entries []watch.Entry
+	a, own := s.d.watching.Load(id)
+	switch {
+	case id == configWatch:
 		s.d.configSeen.Store(true)
 		s.d.user.read(s.d.config)
 		return
-	}
-	if id == keptWatch {
+	case id == keptWatch:
 		s.d.keptSynced()
 		return
-	}
-	if id == leaseWatch {
+	case id == leaseWatch:
 		s.d.lookAtLease()
 		return
-	}
-	if id == objectsWatch {
+	case id == objectsWatch:
 		s.d.user.list(func() ([]watch.Entry, bool, bool) {
 			return s.d.watches.Entries(id), served, !served || s.d.watches.Complete(id) // else it has begun anew
 		})
 		s.d.objects.Changed()
 		return
-	}
-	var entries []watch.Entry
-	if drift.IsWatch(id) {
+	case drift.IsWatch(id):
 		at := s.d.watches.Positions(id)
 		if served {
 			entries = s.d.watches.Entries(id)
 		}
 		s.d.drift.Synced(id, entries, at)
 		return
-	}
-	if a, ok := s.d.watching.Load(id); ok && a.(engine.StartWatch).Each {
+	case own && a.(engine.StartWatch).Each:
 		entries = s.d.watches.Entries(id)
 		// Of objects that are not in this list nothing is remembered. A watch that has been
 		// stopped meanwhile, for what it holds, tells again once it is complete.
@@ -76,34 +75,27 @@ func (s sink) Synced(id string, served bool) {
 }
 
 func (s sink) Changed(id string, events []watch.Event) {
-	if id == configWatch {
+	switch {
+	case id == configWatch:
 		s.d.user.read(s.d.config)
-		return
-	}
-	if id == keptWatch {
+	case id == keptWatch:
 		s.d.keptChanged(events)
-		return
-	}
-	if id == leaseWatch {
+	case id == leaseWatch:
 		s.d.lookAtLease()
-		return
-	}
-	if drift.IsWatch(id) {
-		s.d.drift.Changed(id, events)
-		return
-	}
-	if id == objectsWatch {
+	case id == objectsWatch:
 		s.d.user.change(events)
 		s.d.objects.Changed()
-		return
+	case drift.IsWatch(id):
+		s.d.drift.Changed(id, events)
+	default:
+		in := executor.Changed(id, events)
+		started, _ := s.d.watching.Load(id)
+		a, _ := started.(engine.StartWatch)
+		if slices.ContainsFunc(in.Events, func(ev builtins.Event) bool { return triggers(a, ev) }) {
+			s.d.metrics.changed(engine.WatchHook(id), time.Now())
+		}
+		s.d.inbox.changed(in, a.Each)
 	}
-	in := executor.Changed(id, events)
-	started, _ := s.d.watching.Load(id)
-	a, _ := started.(engine.StartWatch)
-	if slices.ContainsFunc(in.Events, func(ev builtins.Event) bool { return triggers(a, ev) }) {
-		s.d.metrics.changed(engine.WatchHook(id), time.Now())
-	}
-	s.d.inbox.changed(in, a.Each)
 }
 
 // triggers says whether a change brings about a run of the watch's hook.
@@ -122,49 +114,32 @@ func triggers(a engine.StartWatch, ev builtins.Event) bool {
 }
 
 func (s sink) Failed(id string, err error, lacks bool) {
-	if drift.IsWatch(id) {
+	log := func(level zerolog.Level, text string) {
 		if err != nil {
-			s.d.o.Log.Warn().Err(err).Msg("changes of others in objects of releases are not seen")
-		}
-		s.d.drift.Failed(id, err)
-		return
-	}
-	if id == keptWatch {
-		if err != nil {
-			s.d.o.Log.Warn().Err(err).Msg("this starling stands by and does not see what is kept: it answers no reviews, or by what was kept before")
-		}
-		return
-	}
-	if id == leaseWatch {
-		if err != nil {
-			s.d.o.Log.Debug().Err(err).Msg("a lease that is free is not seen at once")
-		}
-		return
-	}
-	if id == objectsWatch {
-		if s.d.user.failed(err) && err != nil {
-			s.d.o.Log.Warn().Err(err).Msg("Module objects cannot be read: what they said last stays in force")
-		}
-		return
-	}
-	reason := ""
-	if err != nil {
-		reason = err.Error()
-		if id != configWatch {
-			s.d.metrics.watchFailed(engine.WatchHook(id))
+			s.d.o.Log.WithLevel(level).Err(err).Msg(text)
 		}
 	}
 	switch {
-	case id != configWatch:
-		s.d.inbox.put(executor.Failed(id, err, lacks))
-	case err == nil:
-		// Before the first sync an empty snapshot does not mean that there
-		// is no ConfigMap.
-		if s.d.configSeen.Load() {
-			s.d.user.read(s.d.config)
+	case drift.IsWatch(id):
+		log(zerolog.WarnLevel, "changes of others in objects of releases are not seen")
+		s.d.drift.Failed(id, err)
+	case id == keptWatch:
+		log(zerolog.WarnLevel, "this starling stands by and does not see what is kept: it answers no reviews, or by what was kept before")
+	case id == leaseWatch:
+		log(zerolog.DebugLevel, "a lease that is free is not seen at once")
+	case id == objectsWatch:
+		if s.d.user.failed(err) {
+			log(zerolog.WarnLevel, "Module objects cannot be read: what they said last stays in force")
 		}
-	default:
-		s.d.user.read(func() *engine.Config { return &engine.Config{State: engine.ConfigUnreadable, Reason: reason} })
+	case id != configWatch:
+		if err != nil {
+			s.d.metrics.watchFailed(engine.WatchHook(id))
+		}
+		s.d.inbox.put(executor.Failed(id, err, lacks))
+	case err != nil:
+		s.d.user.read(func() *engine.Config { return &engine.Config{State: engine.ConfigUnreadable, Reason: err.Error()} })
+	case s.d.configSeen.Load(): // before the first sync an empty snapshot does not mean that there is no ConfigMap
+		s.d.user.read(s.d.config)
 	}
 }
 
@@ -184,7 +159,7 @@ func (d *Driver) config() *engine.Config {
 // addSizes fills in how many objects each snapshot of a hook holds, by the ids of
 // its watches, and what the hook has taken.
 func (d *Driver) addSizes(h *status.Hook, watches map[string]string) {
-	h.Usage = d.metrics.usage.get(h.Module, h.ID)
+	h.Usage = d.metrics.used(h.ID)
 	for binding, id := range watches {
 		h.Usage.Memory += d.watches.Bytes(id)
 		if h.Snapshots == nil {

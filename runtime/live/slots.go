@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -173,11 +174,9 @@ func (s *slots) of(module string) *moduleSlots {
 // forget drops the modules of which there is nothing to know any more.
 func (s *slots) forget() {
 	now := time.Now()
-	for name, m := range s.modules {
-		if m.running+len(m.queue) == 0 && m.ahead <= now.Sub(m.at) && now.Sub(m.slow) > slowFor {
-			delete(s.modules, name)
-		}
-	}
+	maps.DeleteFunc(s.modules, func(_ string, m *moduleSlots) bool {
+		return m.running+len(m.queue) == 0 && m.ahead <= now.Sub(m.at) && now.Sub(m.slow) > slowFor
+	})
 }
 
 // problem says that the runs of a module are slowed down, or "".

@@ -115,10 +115,8 @@ func (d *Driver) endOutgoing() {
 
 // endOwed has a look once nothing is owed any more.
 func (d *Driver) endOwed() {
-	late := time.NewTimer(owedFor)
-	defer late.Stop()
 	select {
-	case <-late.C:
+	case <-time.After(owedFor):
 		_, _ = ask(d.work(), d, func(*engine.Engine) bool { return true }) // the look comes after it
 	case <-d.work().Done():
 	}

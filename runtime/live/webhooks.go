@@ -14,27 +14,8 @@ import (
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
-// WebhookOptions says how the API server reaches the hooks that it asks.
-type WebhookOptions struct {
-	// Address is where the server listens, HOST:PORT.
-	Address string
-	// Always opens it whether a hook takes requests or not.
-	Always bool
-	// Reach says how the API server comes there; Unreachable why it cannot.
-	Reach       webhook.Reach
-	Unreachable string
-	// CertDir holds mounted certificates; empty: own ones.
-	CertDir string
-	// ClientCA is a file with the authorities of the API server's certificate; empty:
-	// anybody may ask.
-	ClientCA string
-	// Serving is called once requests are answered; nil: nothing is.
-	Serving func()
-}
-
 // openWebhooks prepares the server of k8s.validate, k8s.mutate and k8s.convert.
 func (d *Driver) openWebhooks(instance string) (err error) {
-	w := d.o.Webhooks
 	var checkModule webhook.CheckModule
 	if d.o.ModuleObjects {
 		checkModule = d.checkModule
@@ -42,15 +23,11 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 	d.webhooks, err = webhook.New(webhook.Options{
 		CheckModule: checkModule,
 		Client:      d.o.Client, Generation: d.generation.Load(), Namespace: d.o.Namespace, Name: d.o.Name, Instance: instance,
-		Address: w.Address, Always: w.Always, Reach: w.Reach, Unreachable: w.Unreachable, CertDir: w.CertDir, ClientCA: w.ClientCA, Serving: w.Serving,
-		Leader: d.leader, Answer: d.answer, Observe: d.metrics.answered, Registered: d.registered, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
+		Endpoint: d.o.Webhooks,
+		Leader:   d.leader, Answer: d.answer, Observe: d.metrics.answered, Registered: d.registered, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log, Grace: goneFor,
 	})
-	if err != nil {
-		return err
-	}
-	d.requests.listeners = append(d.requests.listeners, d.webhooks.Serve, d.answers.serve)
-	return nil
+	return err
 }
 
 // registered shows people why the API server does not ask a hook. Conversions are asked while a module is off, too.

@@ -132,11 +132,9 @@ func (r *Recorder) wait(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
 	case <-r.queue.hurry:
-	case <-timer.C:
+	case <-time.After(delay):
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -240,10 +238,8 @@ func (w *writer) rest(ctx context.Context) bool {
 	if w.left > 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(-w.left * share)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(-w.left * share):
 		return true
 	case <-ctx.Done():
 		return false

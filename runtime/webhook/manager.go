@@ -27,19 +27,8 @@ type Options struct {
 	Generation *generation.Generation
 	// Namespace and Name are the instance, Instance its label.
 	Namespace, Name, Instance string
-	// Address is where the server listens, HOST:PORT; port 0 takes a free one.
-	Address string
-	// Always serves there whether a hook takes requests or not.
-	Always bool
-	// Reach says how the API server comes to that address.
-	Reach Reach
-	// Unreachable, when set, says why it cannot come there: then nothing is registered, and the log says so.
-	Unreachable string
-	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates in a Secret.
-	CertDir string
-	// ClientCA is a file with the authorities of which clients must show a certificate; empty: anybody may ask.
-	ClientCA string
-	Answer   Answer
+	Endpoint
+	Answer Answer
 	// CheckModule reviews Module objects while hooks are asked, too; nil: there are none.
 	CheckModule CheckModule
 	// Observe is told of each request that was answered. It must not block.
@@ -55,9 +44,7 @@ type Options struct {
 	TookOver func(definition effect.Ref, from string)
 	// Grace is how long a module must be gone from the tree before what it has registered goes.
 	Grace time.Duration
-	// Serving is called once the server answers.
-	Serving func()
-	Log     zerolog.Logger
+	Log   zerolog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }

@@ -115,7 +115,7 @@ func (w *world) run(change ...func(*Options)) {
 	w.t.Helper()
 	o := Options{
 		Client: w.client, Generation: w.gen, Namespace: "ns", Name: "starling", Instance: "ns.starling",
-		Address: "127.0.0.1:0", Reach: Reach{Service: "starling", Port: 443}, Log: zerolog.Nop(),
+		Endpoint: Endpoint{Address: "127.0.0.1:0", Reach: Reach{Service: "starling", Port: 443}}, Log: zerolog.Nop(),
 		Answer: func(context.Context, string, *builtins.Request) (builtins.Response, error) {
 			return builtins.Response{}, nil
 		},

@@ -29,6 +29,24 @@ const (
 	kubeSystem     = "kube-system"
 )
 
+// Endpoint says how the API server reaches hooks.
+type Endpoint struct {
+	// Address is where the server listens, HOST:PORT; port 0 takes a free one.
+	Address string
+	// Always serves there whether a hook takes requests or not.
+	Always bool
+	// Reach says how the API server comes to that address.
+	Reach Reach
+	// Unreachable, when set, says why it cannot come there: then nothing is registered, and the log says so.
+	Unreachable string
+	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates in a Secret.
+	CertDir string
+	// ClientCA is a file with the authorities of which clients must show a certificate; empty: anybody may ask.
+	ClientCA string
+	// Serving is called once the server answers; nil: nothing is.
+	Serving func()
+}
+
 // Reach says how the API server comes to us: by a Service of the operator's namespace, or by a URL.
 type Reach struct {
 	Service string

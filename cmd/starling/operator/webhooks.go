@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/starling-operator/starling/cmd/starling/instance"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
@@ -43,8 +42,8 @@ func (f *webhookFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 // options checks the flags. podFile is there in a pod only.
-func (f *webhookFlags) options(name, podFile string) (live.WebhookOptions, error) {
-	o := live.WebhookOptions{Address: f.address, Always: f.address != "", CertDir: f.certDir, ClientCA: f.clients}
+func (f *webhookFlags) options(name, podFile string) (webhook.Endpoint, error) {
+	o := webhook.Endpoint{Address: f.address, Always: f.address != "", CertDir: f.certDir, ClientCA: f.clients}
 	o.Address = cmp.Or(o.Address, defaultWebhookAddress)
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return o, fmt.Errorf("--webhook-address %q is no address; give HOST:PORT, as 127.0.0.1:9443", f.address)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/webhook"
 )
 
@@ -21,7 +20,7 @@ func TestWebhookFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	byService := webhook.Reach{Service: "starling", Port: 443}
-	for args, want := range map[string]live.WebhookOptions{
+	for args, want := range map[string]webhook.Endpoint{
 		"":                               {Address: ":9443", Reach: byService},
 		"--webhook-address=127.0.0.1:1":  {Address: "127.0.0.1:1", Always: true, Reach: byService},
 		"--webhook-service=hooks":        {Address: ":9443", Reach: webhook.Reach{Service: "hooks", Port: 443}},
@@ -65,7 +64,7 @@ func TestWebhookFlags(t *testing.T) {
 	}
 }
 
-func parseWebhookFlags(t *testing.T, args, name, podFile string) (live.WebhookOptions, error) {
+func parseWebhookFlags(t *testing.T, args, name, podFile string) (webhook.Endpoint, error) {
 	t.Helper()
 	var f webhookFlags
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
