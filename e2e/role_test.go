@@ -15,9 +15,11 @@ import (
 //
 //	leases (coordination.k8s.io)  create; get, list, watch and update on the one of its name
 //	configmaps                    list and watch on the user's, which has its name;
-//	                              create; get and patch on "<name>-releases", the records
+//	                              create; get and patch on "<name>-releases", in which versions
+//	                              before had records
 //	secrets                       list, watch, create, patch, delete: what is kept for hooks,
-//	                              one Secret a module ("<name>-kept-<module>")
+//	                              one Secret a module ("<name>-kept-<module>"), and the records
+//	                              of releases ("<name>-releases-1")
 //
 // In each namespace that a module is released to:
 //

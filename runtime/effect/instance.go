@@ -52,8 +52,8 @@ func (i Instance) Prefix() string {
 	return strings.ToLower(strings.ReplaceAll(i.Label(), "_", "-")) + "."
 }
 
-// Owns reports whether an object belongs to the instance, by its name: the user's ConfigMap and the list of releases,
-// the Lease, the Secrets with what hooks and sets keep, with certificates and with the keys of records and of marks,
+// Owns reports whether an object belongs to the instance, by its name: the user's ConfigMap and that of releases, the
+// Lease, the Secrets with what hooks, sets and releases keep, with certificates and with the keys of records and marks,
 // and the webhook configurations. The Secrets of Helm's releases count in every namespace, and all Module objects do,
 // since their names do not say whose they are.
 func (i Instance) Owns(ref Ref) bool {
