@@ -310,21 +310,6 @@ func leftText(name, to string) string {
 	return fmt.Sprintf("CustomResourceDefinition %s is there, differs, and is that of %s, which stays: leave out one of the two", name, to)
 }
 
-// yielded are definitions that were left to somebody who has them no more, the first one of each name.
-func (c *crdMemory) yielded() (out []*crd) {
-	all, held := c.all(), map[string]bool{}
-	for _, k := range all {
-		held[k.name] = held[k.name] || k.applied()
-	}
-	for _, k := range all {
-		if k.left != nil && !held[k.name] {
-			held[k.name] = true
-			out = append(out, k.left)
-		}
-	}
-	return out
-}
-
 // keep notes which definitions somebody has, as soon as that is known, and drops all others.
 func (c *crdMemory) keep(whose string, names map[string]bool) {
 	c.mu.Lock()

@@ -157,13 +157,22 @@ func (m *Manager) bringCRDs(ctx context.Context, all ...*crd) (changed bool, err
 	return changed, nil
 }
 
+// applyYielded applies definitions that were left to somebody who has them no more, the first one of each name.
 func (m *Manager) applyYielded(ctx context.Context) (changed bool, err error) {
-	for _, c := range m.crds.yielded() {
-		wrote, err := m.bringCRDs(ctx, c)
+	all, held := m.crds.all(), map[string]bool{}
+	for _, k := range all {
+		held[k.name] = held[k.name] || k.applied()
+	}
+	for _, k := range all {
+		if k.left == nil || held[k.name] {
+			continue
+		}
+		held[k.name] = true
+		wrote, err := m.bringCRDs(ctx, k.left)
 		changed = changed || wrote
 		if err != nil { // its module applies it at the next pass, or says why not
-			m.crds.set(c.of.whose, c.Object.GetName(), knownCRD{})
-			m.o.Log.Warn().Str("module", moduleOf(c.of.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
+			m.crds.set(k.whose, k.name, knownCRD{})
+			m.o.Log.Warn().Str("module", moduleOf(k.whose)).Err(err).Msg("a CustomResourceDefinition that was left to another module is not applied")
 		}
 	}
 	return changed, ctx.Err()
