@@ -3,10 +3,10 @@ package instance
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,32 +49,84 @@ func (t *Target) Logs(
 		}
 		return err
 	}
-	// A pod that goes, as each does in a rollout, ends its own part.
-	var printing sync.Mutex
-	failed := make([]error, len(pods))
-	var following sync.WaitGroup
-	for i, p := range pods {
-		following.Go(func() {
-			client := t.dial(p)
-			defer client.Close()
-			failed[i] = client.Logs(cmd.Context(), o, func(line []byte) error {
-				printing.Lock()
-				defer printing.Unlock()
-				return print(newPodLine(p.Name, line).text)
-			})
-			if cmd.Context().Err() == nil {
-				printing.Lock()
-				defer printing.Unlock()
-				ended := fmt.Errorf("the log of pod %s has ended; for that of new pods start again", p.Name)
-				command.Say(cmd, "note: %v", cmp.Or(failed[i], ended))
+	return t.follow(cmd, pods, o, print)
+}
+
+// followEvery is how often pods are looked for that are new, as all are after a rollout.
+const followEvery = 2 * time.Second
+
+// podLog is what was read of the log of a pod.
+type podLog struct {
+	open bool
+	last time.Time // of its lines
+	note string    // how it ended
+}
+
+// follow reads the logs of pods that are there and of those that come, until Ctrl-C, or print fails. A pod that goes, as
+// each does in a rollout, ends its own part; that none of the first ones answers is an error.
+func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOptions, print func(line []byte) error) error {
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	var mu sync.Mutex // of all below, and of what is printed
+	logs, open, answered := map[string]*podLog{}, 0, false
+	var reading sync.WaitGroup
+	read := func(p replicas.Pod, l *podLog, after time.Time) {
+		client := t.dial(p)
+		defer client.Close()
+		err := client.Logs(ctx, o, func(text []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			line := newPodLine(p.Name, text)
+			if !line.at.IsZero() && !line.at.After(after) {
+				return nil // the same process, asked again
 			}
+			l.last, answered = line.at, true
+			if err := print(line.text); err != nil {
+				stop(err)
+			}
+			return nil
 		})
+		mu.Lock()
+		defer mu.Unlock()
+		l.open, answered = false, answered || err == nil
+		open--
+		if note := cmp.Or(err, fmt.Errorf("the log of pod %s has ended", p.Name)).Error(); ctx.Err() == nil && note != l.note {
+			l.note = note
+			command.Say(cmd, "note: %s", note)
+		}
 	}
-	following.Wait()
-	if slices.Contains(failed, nil) || cmd.Context().Err() != nil { // Ctrl-C ends it well
+	for ctx.Err() == nil {
+		mu.Lock()
+		for _, p := range pods {
+			if logs[p.Name] == nil {
+				logs[p.Name] = &podLog{}
+			}
+			if l := logs[p.Name]; !l.open {
+				after := l.last
+				l.open = true
+				open++
+				reading.Go(func() { read(p, l, after) })
+			}
+		}
+		mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(followEvery):
+		}
+		mu.Lock()
+		if open == 0 && !answered && ctx.Err() == nil {
+			stop(errors.New("no pod answers"))
+		}
+		mu.Unlock()
+		if next, err := t.pods(ctx); err == nil { // else those that are known are read on
+			pods = next
+		}
+	}
+	reading.Wait()
+	if cmd.Context().Err() != nil { // Ctrl-C ends it well
 		return nil
 	}
-	return errors.New("no pod answers")
+	return context.Cause(ctx)
 }
 
 // podLine is a line of the log of a pod.

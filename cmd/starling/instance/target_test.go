@@ -24,15 +24,18 @@ import (
 )
 
 // fakePods are pods of an instance, with an admin API each.
-type fakePods struct{ open, opened atomic.Int32 } // connections to them
+type fakePods struct {
+	api          *apitest.Server
+	open, opened atomic.Int32 // connections to them
+}
 
 // start serves pods of these names, and returns who asks them.
 func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWriter, r *http.Request), names ...string) Target {
 	t.Helper()
-	api := apitest.New(t)
+	f.api = apitest.New(t)
 	addresses := map[string]string{}
 	for _, name := range names {
-		api.Put(map[string]any{
+		f.api.Put(map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": name, "namespace": "ops", "labels": map[string]any{"starling.dev/role": "standby"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "starling", "args": []any{"run"}}}},
@@ -42,7 +45,7 @@ func (f *fakePods) start(t *testing.T, admin func(pod string, w http.ResponseWri
 		t.Cleanup(server.Close)
 		addresses[name] = server.Listener.Addr().String()
 	}
-	host, err := url.Parse(api.Config().Host)
+	host, err := url.Parse(f.api.Config().Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,31 +155,65 @@ func follow(cmd *cobra.Command, asks Target) error {
 	})
 }
 
-// The log of an instance goes on when one of its pods goes.
-func TestLogsGoOnWhenAPodGoes(t *testing.T) {
-	gone := make(chan struct{})
+// The log of an instance goes on with pods that come, and with the lines of a pod that were not there before.
+func TestLogsGoOnInARollout(t *testing.T) {
 	var pods fakePods
+	var asked atomic.Int32 // of b
 	asks := pods.start(t, func(pod string, w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !strings.Contains(r.URL.Path, "logs"):
 			fmt.Fprint(w, `{"leader":true}`)
 		case pod == "a":
-			close(gone)
+			fmt.Fprintln(w, `{"time":"2026-01-02T03:04:05Z","message":"of a"}`)
+		case asked.Add(1) == 1:
 			panic(http.ErrAbortHandler)
 		default:
-			<-gone
-			<-time.After(300 * time.Millisecond)
-			fmt.Fprintln(w, `{"message":"of b"}`)
+			fmt.Fprintln(w, `{"time":"2026-01-02T03:04:06Z","message":"of b"}`)
+			if asked.Load() > 2 {
+				fmt.Fprintln(w, `{"time":"2026-01-02T03:04:07Z","message":"the end"}`)
+			}
 		}
 	}, "a", "b")
-	var out, notes bytes.Buffer
+	b := pods.api.Object("v1", "Pod", "ops", "b")
+	pods.api.Remove("v1", "Pod", "ops", "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out ends
+	out.at, out.end = "the end", cancel
+	out.first = func() {
+		pods.api.Remove("v1", "Pod", "ops", "a")
+		pods.api.Put(b)
+	}
+	var notes bytes.Buffer
 	cmd := &cobra.Command{}
-	cmd.SetContext(t.Context())
+	cmd.SetContext(ctx)
 	cmd.SetOut(&out)
 	cmd.SetErr(&notes)
-	if err := follow(cmd, asks); err != nil || out.String() != `{"pod":"b","message":"of b"}`+"\n" || !strings.HasPrefix(notes.String(), "note: ") || !strings.HasSuffix(notes.String(), "\nnote: the log of pod b has ended; for that of new pods start again\n") {
+	err := follow(cmd, asks)
+	want := `{"pod":"a","time":"2026-01-02T03:04:05Z","message":"of a"}
+{"pod":"b","time":"2026-01-02T03:04:06Z","message":"of b"}
+{"pod":"b","time":"2026-01-02T03:04:07Z","message":"the end"}
+`
+	if err != nil || out.String() != want || !strings.Contains(notes.String(), "note: the log of pod a has ended\n") {
 		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
 	}
+}
+
+// ends is an output that calls first after the first line, and end after one with a text.
+type ends struct {
+	bytes.Buffer
+	at         string
+	first, end func()
+}
+
+func (e *ends) Write(p []byte) (int, error) {
+	if e.Len() == 0 {
+		e.first()
+	}
+	if bytes.Contains(p, []byte(e.at)) {
+		e.end()
+	}
+	return e.Buffer.Write(p)
 }
 
 // Each error of a pod stands there once, and Ctrl-C before a connection stands is no error of a pod.
