@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,78 +54,68 @@ func (t *Target) Logs(
 // followEvery is how often pods are looked for that are new, as all are after a rollout.
 const followEvery = 2 * time.Second
 
-// podLog is what was read of the log of a pod.
-type podLog struct {
-	open bool
-	last time.Time // of its lines
-	note string    // how it ended
-}
-
-// follow reads the logs of pods that are there and of those that come, until Ctrl-C, or print fails. A pod that goes, as
-// each does in a rollout, ends its own part; that none of the first ones answers is an error.
-func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOptions, print func(line []byte) error) error {
-	ctx, stop := context.WithCancelCause(cmd.Context())
-	defer stop(nil)
-	var mu sync.Mutex // of all below, and of what is printed
-	logs, open, answered := map[string]*podLog{}, 0, false
-	var reading sync.WaitGroup
-	read := func(p replicas.Pod, l *podLog, after time.Time) {
+// follow reads the logs of pods that are there and of those that come, until Ctrl-C, or print fails. A pod that goes,
+// as each does in a rollout, ends its own part; that none of the first ones answers is an error.
+func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOptions, print func([]byte) error) error {
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	open, last, notes := map[string]bool{}, map[string]time.Time{}, map[string]string{} // by pod
+	events := make(chan func() error)
+	send := func(event func() error) error {
+		select {
+		case events <- event:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	read := func(p replicas.Pod, after time.Time) {
 		client := t.dial(p)
 		defer client.Close()
 		err := client.Logs(ctx, o, func(text []byte) error {
-			mu.Lock()
-			defer mu.Unlock()
 			line := newPodLine(p.Name, text)
 			if !line.at.IsZero() && !line.at.After(after) {
 				return nil // the same process, asked again
 			}
-			l.last, answered = line.at, true
-			if err := print(line.text); err != nil {
-				stop(err)
+			return send(func() error {
+				last[p.Name] = line.at
+				return print(line.text)
+			})
+		})
+		_ = send(func() error {
+			delete(open, p.Name)
+			note := cmp.Or(err, fmt.Errorf("the log of pod %s has ended", p.Name)).Error()
+			if note != notes[p.Name] {
+				command.Say(cmd, "note: %s", note)
+			}
+			if notes[p.Name] = note; err != nil && len(open)+len(last) == 0 {
+				return errors.New("no pod answers")
 			}
 			return nil
 		})
-		mu.Lock()
-		defer mu.Unlock()
-		l.open, answered = false, answered || err == nil
-		open--
-		if note := cmp.Or(err, fmt.Errorf("the log of pod %s has ended", p.Name)).Error(); ctx.Err() == nil && note != l.note {
-			l.note = note
-			command.Say(cmd, "note: %s", note)
-		}
 	}
-	for ctx.Err() == nil {
-		mu.Lock()
+	looks := time.NewTicker(followEvery)
+	defer looks.Stop()
+	for {
 		for _, p := range pods {
-			if logs[p.Name] == nil {
-				logs[p.Name] = &podLog{}
-			}
-			if l := logs[p.Name]; !l.open {
-				after := l.last
-				l.open = true
-				open++
-				reading.Go(func() { read(p, l, after) })
+			if !open[p.Name] {
+				open[p.Name] = true
+				go read(p, last[p.Name])
 			}
 		}
-		mu.Unlock()
+		pods = nil
 		select {
-		case <-ctx.Done():
-		case <-time.After(followEvery):
-		}
-		mu.Lock()
-		if open == 0 && !answered && ctx.Err() == nil {
-			stop(errors.New("no pod answers"))
-		}
-		mu.Unlock()
-		if next, err := t.pods(ctx); err == nil { // else those that are known are read on
-			pods = next
+		case <-ctx.Done(): // Ctrl-C ends it well
+			return nil
+		case event := <-events:
+			if ctx.Err() == nil {
+				if err := event(); err != nil {
+					return err
+				}
+			}
+		case <-looks.C:
+			pods, _ = t.pods(ctx) // none while the API server is away
 		}
 	}
-	reading.Wait()
-	if cmd.Context().Err() != nil { // Ctrl-C ends it well
-		return nil
-	}
-	return context.Cause(ctx)
 }
 
 // podLine is a line of the log of a pod.
