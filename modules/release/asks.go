@@ -66,20 +66,14 @@ func (m *Manager) answer(f chart.Facts) (string, error) {
 	return caps.KubeVersion.Version + "\n" + f.Answer(caps), nil
 }
 
-// Recheck names the modules whose charts get another answer now than their releases rest on, each change once. All
-// says that each chart got one.
-func (m *Manager) Recheck() (modules []string, all bool) {
-	return m.recheck(context.Background(), &m.questions)
-}
-
-// RecheckLookups names the modules whose charts get other answers from their lookups than their releases rest on, each
-// change once. A request that fails decides nothing.
-func (m *Manager) RecheckLookups(ctx context.Context) []string {
-	modules, _ := m.recheck(ctx, &m.followed)
-	return modules
-}
-
-func (m *Manager) recheck(ctx context.Context, in *sync.Map) (modules []string, all bool) {
+// Recheck names the modules whose charts get another answer now than their releases rest on, each change once: about
+// what the API server serves, or from their lookups. All says that each chart got an answer. A request that fails
+// decides nothing.
+func (m *Manager) Recheck(ctx context.Context, lookups bool) (modules []string, all bool) {
+	in := &m.questions
+	if lookups {
+		in = &m.followed
+	}
 	rests := map[Ref]*resting{}
 	for ref, on := range in.Range {
 		rests[ref.(Ref)] = on.(*resting)
@@ -107,31 +101,29 @@ const (
 )
 
 // Follow calls tell for each module that [Manager.Recheck] names, as soon as Starling has changed what is served, and
-// within seconds when others have, and once a minute for those that [Manager.RecheckLookups] names. It returns when
+// within seconds when others have, and once a minute where it is for lookups. It returns when
 // ctx has ended. While no chart asks, it asks nothing.
 func (m *Manager) Follow(ctx context.Context, tell func(module string)) {
 	var seen [2]string
 	lookups := time.Now()
 	for wait := time.Duration(0); ; {
-		timer := time.NewTimer(cmp.Or(wait, time.Hour))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-m.asks:
-			timer.Stop()
 			wait = followSoon
-		case <-timer.C:
+		case <-time.After(cmp.Or(wait, time.Hour)):
 			wait = min(2*wait, followLate)
 			seen = m.lookAgain(ctx, seen)
 		}
 		if !m.Asks() && len(m.LookedUp()) == 0 {
 			wait = 0
 		}
-		modules, _ := m.Recheck()
+		modules, _ := m.Recheck(ctx, false)
 		if time.Since(lookups) >= followLookups {
 			lookups = time.Now()
-			modules = append(modules, m.RecheckLookups(ctx)...)
+			changed, _ := m.Recheck(ctx, true)
+			modules = append(modules, changed...)
 		}
 		for _, module := range modules {
 			tell(module)

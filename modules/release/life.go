@@ -146,8 +146,11 @@ func (l *life) plan(next step, shown rendering, w want, last revision) (p revisi
 		delete(p.rel.Labels, LabelBack)
 		p.rel.Info.FirstDeployed = p.before.Info.FirstDeployed
 		p.rel.Info.Status, p.rel.Info.Description = helm.StatusPendingUpgrade, "Preparing upgrade"
-		if shown.back != nil {
-			bringBack(p.rel, shown.back, last, w)
+		if back := shown.back; back != nil {
+			p.rel.Config, p.rel.Info.Notes = back.Config, back.Info.Notes
+			p.rel.Info.Status, p.rel.Info.Description = helm.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back.Version)
+			p.rel.Labels[LabelManifest], p.rel.Labels[LabelTried] = back.Labels[LabelManifest], w.Tried
+			p.rel.Labels[LabelBack] = cmp.Or(last.Labels[LabelBack], fmt.Sprintf("%d.%d", last.Number, back.Version))
 		}
 		l.hooked = l.hookNames(p.before)
 		if p.was, _, err = l.m.storedObjects(l.ref, p.before.Manifest); err != nil {

@@ -68,8 +68,7 @@ func (m *Manager) inhabited(ctx context.Context, ref Ref, name string, ends bool
 	if err != nil { // what is told of the rest decides nothing
 		return "what is in it cannot be told: " + chart.Tidy(err.Error()), nil
 	}
-	var whys []string
-	var looks []func(i int) error
+	var looks []func() (string, error)
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -79,14 +78,15 @@ func (m *Manager) inhabited(ctx context.Context, ref Ref, name string, ends bool
 			if !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") || r.Kind == "Event" || r.Kind == "Endpoints" {
 				continue // made of other objects
 			}
-			looks = append(looks, func(i int) (err error) {
-				whys[i], err = m.inhabitant(ctx, ref, m.meta.Resource(gv.WithResource(r.Name)).Namespace(name), Key{APIVersion: list.GroupVersion, Kind: r.Kind, Namespace: name}, ends)
-				return err
-			})
+			in, key := m.meta.Resource(gv.WithResource(r.Name)).Namespace(name), Key{APIVersion: list.GroupVersion, Kind: r.Kind, Namespace: name}
+			looks = append(looks, func() (string, error) { return m.inhabitant(ctx, ref, in, key, ends) })
 		}
 	}
-	whys = make([]string, len(looks))
-	err = apply.SideBySide(len(looks), m.order(false).Width, func(i int) error { return looks[i](i) })
+	whys := make([]string, len(looks))
+	err = apply.SideBySide(len(looks), m.order(false).Width, func(i int) (err error) {
+		whys[i], err = looks[i]()
+		return err
+	})
 	return cmp.Or(whys...), err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
@@ -22,7 +21,6 @@ const maxSteps = 6
 // Errors are for people: a broken template as "file:line: …", a failed action with what it was waiting for. They hold
 // no values. An error that wraps ErrFenced or the context's means that the action was stopped.
 func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error) {
-	start := time.Now()
 	if t.Timeout <= 0 {
 		t.Timeout = defaultTimeout
 	}
@@ -35,7 +33,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	m.hookless.Delete(Ref{Module: t.Module})
 	r := &reconcile{m: m, ctx: ctx, t: t}
 	res, err := r.run()
-	res.Duration, res.Undone = time.Since(start), r.undone
+	res.Undone = r.undone
 	if err != nil && lane.AwaitedBy(err) != lane.AwaitsChange {
 		if r.last.Number == 0 { // it came before the look
 			r.last, _ = m.latest(ctx, t.Ref())
@@ -125,10 +123,9 @@ func (r *reconcile) run() (Result, error) {
 			}
 		case stepInstall, stepReplace, stepUpgrade, stepRollback:
 			action := cmp.Or(map[step]string{stepUpgrade: ActionUpgraded, stepRollback: ActionRolledBack}[next], ActionInstalled)
-			switch begun, err := r.act(next); {
-			case err != nil && begun: // the answer to its last write may be lost
+			if begun, err := r.act(next); err != nil && begun { // the answer to its last write may be lost
 				return Result{Action: action}, err
-			case err != nil:
+			} else if err != nil {
 				return Result{}, err
 			}
 			return r.result(action, why), r.m.sweep(r.ctx, r.t.Ref())
@@ -241,11 +238,17 @@ func (r *reconcile) render() error {
 
 // act makes a revision. begun says that an error may have come after it was made.
 func (r *reconcile) act(next step) (begun bool, err error) {
-	shown, err := r.shown(next)
-	if err != nil {
-		return false, err
+	shown := r.rendered
+	switch {
+	case next == stepRollback:
+		shown, err = r.back()
+	case next == stepUpgrade && r.facts.Revision: // it prints the number that the revision gets
+		shown, err = r.m.renderAs(r.ctx, r.t, true, r.want.number(r.last))
 	}
-	if err := r.m.keepTheirObjects(r.ctx, r.t, shown); err != nil {
+	if err == nil {
+		err = r.m.keepTheirObjects(r.ctx, r.t, shown)
+	}
+	if err != nil {
 		return false, err
 	}
 	l, err := r.m.open(r.ctx, r.t.Ref(), r.t)
@@ -257,16 +260,14 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return false, l.inTemplate(shown, err)
 	}
-	if err := r.rights(p, shown); err != nil {
-		return false, err
+	if err = r.rights(p, shown); err == nil {
+		err = r.leaves(&p, shown)
 	}
-	if err := r.leaves(&p, shown); err != nil {
-		return false, err
+	if err == nil && p.before == nil {
+		err = r.m.EnsureNamespace(r.ctx, r.t.Namespace)
 	}
-	if p.before == nil {
-		if err := r.m.EnsureNamespace(r.ctx, r.t.Namespace); err != nil {
-			return false, err
-		}
+	if err != nil {
+		return false, err
 	}
 	begun, err = l.make(next, p, r.last)
 	r.undone = l.undone
@@ -279,13 +280,10 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 	if err != nil {
 		return begun, l.inTemplate(shown, err)
 	}
-	if err := r.noteObjects(l, shown); err != nil {
-		return true, err
-	}
-	if shown.back == nil {
+	if err = r.noteObjects(l, shown); err == nil && shown.back == nil {
 		r.settle()
 	}
-	return true, nil
+	return true, err
 }
 
 // leaves records what the next revision holds no more.
@@ -312,17 +310,6 @@ func (r *reconcile) leaves(p *revisionPlan, shown rendering) error {
 	p.unknown = len(rec.Unknown) > 0
 	// Objects say of which revision they are: no write is needed before the next one.
 	return r.m.records.set(r.ctx, record{Ref: r.t.Ref(), Left: left, Objects: rec.Objects})
-}
-
-// shown is what was rendered, as the chart renders with the number that the revision gets.
-func (r *reconcile) shown(next step) (rendering, error) {
-	if next == stepRollback {
-		return r.back()
-	}
-	if next != stepUpgrade || !r.facts.Revision {
-		return r.rendered, nil
-	}
-	return r.m.renderAs(r.ctx, r.t, true, r.want.number(r.last))
 }
 
 // settle notes what an upgrade would render now. For most charts that is what was just installed; one that looks

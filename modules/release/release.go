@@ -236,8 +236,7 @@ type Result struct {
 	Unknown []string
 	// Undone are the fields that others had changed since the revision before and that this one has given its values, by
 	// object; an object that was gone has none. They are there after an error, too.
-	Undone   map[Key][]owned.Edit
-	Duration time.Duration
+	Undone map[Key][]owned.Edit
 }
 
 // ErrFenced is the cause of every error after [Manager.Fence].

@@ -273,7 +273,7 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 	if n := f.writes.Load() - writes; n != 0 || f.configMap("web")["password"] != first {
 		t.Errorf("%d writes in a steady state", n)
 	}
-	if got := f.RecheckLookups(t.Context()); len(got) > 0 {
+	if got, _ := f.Recheck(t.Context(), true); len(got) > 0 {
 		t.Errorf("nothing has changed, and %q are told of", got)
 	}
 	patch := []byte(`{"data":{"password":"changed by hand"}}`)
@@ -281,7 +281,7 @@ data: {password: "{{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{{"web"}, nil} {
-		if got := f.RecheckLookups(t.Context()); !slices.Equal(got, want) {
+		if got, _ := f.Recheck(t.Context(), true); !slices.Equal(got, want) {
 			t.Errorf("what was looked up changed: %q are told of, want %q", got, want)
 		}
 	}

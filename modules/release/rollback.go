@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,14 +62,6 @@ func (r *reconcile) back() (rendering, error) {
 		return rendering{}, fmt.Errorf("revision %d is not rolled back to revision %d, as %w; it failed: %s", r.last.Number, rel.Version, err, failed.Info.Description)
 	}
 	return rendering{files: map[string]string{"": text}, objects: objects, chart: rel.Chart, back: rel}, nil
-}
-
-// bringBack makes a revision the one that brings back an earlier one, after the last one has failed.
-func bringBack(rel, back *helm.Release, last revision, w want) {
-	rel.Config = back.Config
-	rel.Info.Status, rel.Info.Description, rel.Info.Notes = helm.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back.Version), back.Info.Notes
-	rel.Labels[LabelManifest], rel.Labels[LabelTried] = back.Labels[LabelManifest], w.Tried
-	rel.Labels[LabelBack] = cmp.Or(last.Labels[LabelBack], fmt.Sprintf("%d.%d", last.Number, back.Version))
 }
 
 // rolledBack tells people that the release is not as its inputs say; "": it is.

@@ -62,7 +62,7 @@ type placed struct {
 // and the release waits for it.
 func (l *life) free(p revisionPlan) ([]placed, error) {
 	found, had, stands := make([]placed, len(p.want)), p.had(), l.standing(p)
-	waits := make([]bool, len(p.want))
+	waits := map[Key]bool{}
 	refused, _ := l.m.order(false).Each(len(p.want), func(int) string { return "" }, func(i int) error {
 		s := p.want[i]
 		was := had[s.key.AnyVersion()]
@@ -83,7 +83,10 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 			if err != nil {
 				return fmt.Errorf("asking whose %s is, which module(adopt = True) may take over: %w", s, err)
 			}
-			if waits[i] = why != ""; waits[i] {
+			if why != "" {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				waits[s.key.AnyVersion()] = true
 				return fmt.Errorf("%s is not taken over, as %s: take it out there, or leave it out here", s, why)
 			}
 			return nil
@@ -97,13 +100,7 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 		}
 		return held(s.key, by)
 	})
-	claims := map[Key]bool{}
-	for i, s := range p.want {
-		if waits[i] {
-			claims[s.key.AnyVersion()] = true
-		}
-	}
-	l.m.claim(l.ref, claims)
+	l.m.claim(l.ref, waits)
 	return found, errors.Join(refused...)
 }
 
@@ -377,10 +374,7 @@ func (l *life) name(to dynamic.ResourceInterface, obj, live *unstructured.Unstru
 func (l *life) hookNames(rel *helm.Release) map[Key]bool {
 	names := map[Key]bool{}
 	for _, h := range rel.Hooks {
-		list, _, err := l.m.storedObjects(l.ref, h.Manifest)
-		if err != nil {
-			continue // it has made nothing
-		}
+		list, _, _ := l.m.storedObjects(l.ref, h.Manifest) // one that cannot be read has made nothing
 		for _, s := range list {
 			names[s.key.AnyVersion()] = true
 		}

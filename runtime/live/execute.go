@@ -229,11 +229,12 @@ func (d *Driver) release(ctx context.Context, a engine.Release) engine.Released 
 	if lane.AwaitedBy(done.Err) == lane.AwaitsTree {
 		return done // it was left alone
 	}
-	d.metrics.released(a.Ref.Module, string(result.Action), time.Since(began), done.Err)
+	took := time.Since(began)
+	d.metrics.released(a.Ref.Module, string(result.Action), took, done.Err)
 	d.traces.helm("release", a.Ref, a.Cause, began, done.Err, named("action", string(result.Action)), named("revision", result.Revision))
 	if done.Err == nil && done.Changed {
 		d.o.Log.Info().Str("module", a.Ref.Module).Str("release", a.Ref.Namespace+"/"+a.Ref.Name).
-			Int("revision", result.Revision).Stringer("took", result.Duration.Round(time.Millisecond)).Msg(string(result.Action))
+			Int("revision", result.Revision).Stringer("took", took.Round(time.Millisecond)).Msg(string(result.Action))
 	}
 	if undone := executor.ChangesOf(result.Undone); len(undone) > 0 {
 		var objects []effect.Ref

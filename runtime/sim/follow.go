@@ -71,13 +71,14 @@ func (w *World) lookForKinds() bool {
 	if version != w.answered[0] && w.releases.Asks() {
 		w.client.Refresh()
 		var all bool
-		if modules, all = w.releases.Recheck(); all { // else the next look asks again
+		if modules, all = w.releases.Recheck(context.Background(), false); all { // else the next look asks again
 			w.answered[0] = version
 		}
 	}
 	if version = w.versionsOf(w.releases.LookedUp()...); version != w.answered[1] {
 		w.answered[1] = version
-		modules = append(modules, w.releases.RecheckLookups(context.Background())...)
+		changed, _ := w.releases.Recheck(context.Background(), true)
+		modules = append(modules, changed...)
 	}
 	for _, module := range modules {
 		w.handle(engine.Reconcile{Module: module})
