@@ -105,11 +105,11 @@ func (m *Manager) holds(ctx context.Context, ref Ref, key Key) (bool, error) {
 }
 
 // claimed says whether another release waits for an object.
-func (m *Manager) claimed(ref Ref, key Key) (found bool) {
-	m.claims.Range(func(by, waits any) bool {
-		c := waits.(claims)
-		found = by.(Ref) != ref && c.of[key.AnyVersion()] && time.Now().Before(c.until)
-		return !found
-	})
-	return found
+func (m *Manager) claimed(ref Ref, key Key) bool {
+	for by, waits := range m.claims.Range {
+		if c := waits.(claims); by.(Ref) != ref && c.of[key.AnyVersion()] && time.Now().Before(c.until) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,11 +2,13 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -295,10 +297,13 @@ func TestRepairOfADeletedKind(t *testing.T) {
 	testDeletedKind(t, w, f.manager, func() { f.store.Settle() })
 }
 
+// nobodyWaits is the Await of a cluster in which no object gets ready and no Job ends.
+func nobodyWaits(context.Context, error, time.Duration, func() (bool, error)) error { return nil }
+
 // Hooks of Helm get no label, and Jobs that may have run are not made anew.
 func TestRepairLeavesWhatRunsOnce(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
-	w.o.Lifeless = true
+	w.o.Await = nobodyWaits
 	target := w.target("red")
 	pod := `spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}`
 	target.Chart = chartOf("web", driftChart,

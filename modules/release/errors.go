@@ -86,12 +86,3 @@ func newMask(t Target, r rendering) *plain.Mask {
 	}
 	return m
 }
-
-// clean returns err without the secrets.
-func clean(m *plain.Mask, err error) error {
-	cleaned := m.Text(err.Error())
-	if cleaned == err.Error() {
-		return err
-	}
-	return &worded{cleaned, err}
-}

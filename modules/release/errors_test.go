@@ -15,13 +15,13 @@ func TestMask(t *testing.T) {
 		"tokenEnabled": "true",
 	}
 	rendered := map[string]string{"a": "a: b\n---\nkind: Secret\ndata: {k: c2VjcmV0LWI2NA==}\nstringData: {p: plain-text}\n", "b": "kind: ConfigMap\ndata: {k: public}"}
-	m := newMask(Target{Input: chart.Input{Values: values}, Secrets: func() []string { return []string{"set-by-a-hook"} }}, rendering{files: rendered})
+	target := Target{Input: chart.Input{Values: values}, Secrets: func() []string { return []string{"set-by-a-hook"} }}
 	in := "hunter2 aHVudGVyMg== db-secret 5432 nginx set-by-a-hook t0kens x true c2VjcmV0LWI2NA== secret-b64 plain-text public"
 	want := "*** *** db-secret 5432 nginx *** *** x true *** *** *** public"
-	if got := m.Text(in); got != want {
+	if got := newMask(target, rendering{files: rendered}).Text(in); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	err := clean(m, &worded{text: ErrFenced.Error() + ": at hunter2", cause: ErrFenced})
+	err := readable(t.Context(), target, rendering{}, &worded{text: ErrFenced.Error() + ": at hunter2", cause: ErrFenced})
 	if !errors.Is(err, ErrFenced) || err.Error() != "starling is stopping: at ***" {
 		t.Errorf("%v", err)
 	}

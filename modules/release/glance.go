@@ -57,7 +57,7 @@ type releaseName struct{ namespace, name string }
 // Expect reads what the releases that there are will soon ask for, and returns when it has that: what the API server
 // serves, the records, and where releases are many, a list of them. An error is that of the next call that asks.
 func (m *Manager) Expect(ctx context.Context, refs []Ref) {
-	if m.o.Lifeless || len(refs) == 0 {
+	if m.o.Await != nil || len(refs) == 0 {
 		return
 	}
 	var beside sync.WaitGroup
@@ -83,7 +83,7 @@ func (m *Manager) Expect(ctx context.Context, refs []Ref) {
 
 // glance returns the newest revision of a release as a list has shown it; false: nobody knows, read it.
 func (m *Manager) glance(ctx context.Context, ref Ref) (revision, bool) {
-	if m.o.Lifeless { // the same requests each time, whatever the time
+	if m.o.Await != nil { // the same requests each time, whatever the time
 		return revision{}, false
 	}
 	g := &m.glances

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
@@ -47,16 +46,14 @@ func (l *lookups) find(ctx context.Context, of effect.Ref) (map[string]any, erro
 	if err != nil {
 		return nil, &lane.Passing{Err: errors.New(err.Error())} // whatever its kind: it is no answer
 	}
-	all := l.m.dynamic.Resource(mapping.Resource)
-	client, namespaced := dynamic.ResourceInterface(all), mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	if !namespaced {
 		of.Namespace = ""
-	} else if of.Namespace != "" {
-		client = all.Namespace(of.Namespace)
 	}
 	if err := l.allowed(of, namespaced); err != nil {
 		return nil, err
 	}
+	client := l.m.dynamic.Resource(mapping.Resource).Namespace(of.Namespace)
 	if of.Name == "" {
 		list, err := client.List(ctx, metav1.ListOptions{})
 		if err != nil {

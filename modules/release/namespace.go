@@ -27,13 +27,12 @@ func (m *Manager) EnsureNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	found, err := m.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && found.DeletionTimestamp != nil {
+	switch {
+	case err == nil && found.DeletionTimestamp != nil:
 		return &lane.Awaits{Err: errors.New(deletedNamespace(name) + "; the release is made anew once that has ended"), For: lane.AwaitsEnd}
-	}
-	if err == nil || apierrors.IsForbidden(err) {
+	case err == nil || apierrors.IsForbidden(err):
 		return nil
-	}
-	if !apierrors.IsNotFound(err) {
+	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("looking for namespace %s: %w", name, err)
 	}
 	_, err = m.core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

@@ -21,9 +21,7 @@ const maxSteps = 6
 // Errors are for people: a broken template as "file:line: …", a failed action with what it was waiting for. They hold
 // no values. An error that wraps ErrFenced or the context's means that the action was stopped.
 func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error) {
-	if t.Timeout <= 0 {
-		t.Timeout = defaultTimeout
-	}
+	t.Timeout = cmp.Or(t.Timeout, defaultTimeout)
 	ctx, leave, err := m.enter(ctx, t.Timeout)
 	if err != nil {
 		return Result{}, err
@@ -46,7 +44,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 	return res, err
 }
 
-// readable is the error of an operation as callers get it.
+// readable is the error of an operation as callers get it, without secrets.
 func readable(ctx context.Context, t Target, r rendering, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +52,10 @@ func readable(ctx context.Context, t Target, r rendering, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		err = context.Cause(ctx)
 	}
-	return clean(newMask(t, r), err)
+	if text := newMask(t, r).Text(err.Error()); text != err.Error() {
+		return &worded{text, err}
+	}
+	return err
 }
 
 // reconcile is one call of Reconcile.

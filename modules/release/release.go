@@ -48,11 +48,8 @@ type Options struct {
 	Converts func(crd string) bool
 	// Folders are those of the modules of the tree, with Err where one is broken. Nil: nobody knows which modules there are.
 	Folders func() []*tree.Module
-	// Lifeless says that nothing runs in the cluster: no object gets ready, no Job
-	// ends. Code that waits for that takes it as done.
-	Lifeless bool
-	// Await waits in such a cluster for what a Job or Pod of a chart's hooks comes to: until look says that it is done,
-	// or within a time of the cluster, and then ends the action with the error timeout. Nil: nobody waits.
+	// Await waits in a simulated cluster for what a Job or Pod of a chart's hooks comes to: until look says that it is
+	// done, or within a time of the cluster, and then ends the action with the error timeout. Nil: the cluster is real.
 	Await func(ctx context.Context, timeout error, within time.Duration, look func() (done bool, err error)) error
 	// Seal tells what hooks of a module have made; nil believes all marks.
 	Seal *effect.Seal
@@ -265,12 +262,11 @@ func (m *Manager) Fence(ctx context.Context) error {
 // Forget drops what is remembered of a module that is gone, but for its definitions, see [Manager.ForgetCRDs].
 func (m *Manager) Forget(module string) {
 	for _, of := range m.remembered() {
-		of.Range(func(ref, _ any) bool {
+		for ref := range of.Range {
 			if ref.(Ref).Module == module {
 				of.Delete(ref)
 			}
-			return true
-		})
+		}
 	}
 }
 
@@ -283,9 +279,7 @@ func (m *Manager) enter(ctx context.Context, timeout time.Duration) (_ context.C
 		return nil, nil, context.Cause(m.stopped)
 	}
 	m.actions.Add(1)
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
+	timeout = cmp.Or(timeout, defaultTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, end := context.WithTimeoutCause(ctx, timeout, errTimeout(timeout))
 	unhook := context.AfterFunc(m.stopped, func() { cancel(context.Cause(m.stopped)) })

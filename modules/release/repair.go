@@ -253,7 +253,7 @@ func (m *Manager) deployed(ctx context.Context, ref Ref) (rel *helm.Release, uid
 			_, err := in.Get(ctx, helm.Key(ref.Name, seen.number+1), metav1.GetOptions{})
 			next <- err
 		}
-		if m.o.Lifeless {
+		if m.o.Await != nil {
 			look() // the same requests each time
 		} else {
 			go look()

@@ -27,7 +27,7 @@ type look struct {
 
 // lookAhead reads a few objects while the manifest is read.
 func (r *repair) lookAhead() {
-	if len(r.t.Only) > repairsSideBySide || r.m.o.Lifeless {
+	if len(r.t.Only) > repairsSideBySide || r.m.o.Await != nil {
 		return
 	}
 	r.looks = map[Key]*look{}

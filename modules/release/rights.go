@@ -36,7 +36,7 @@ const nowhere = "-"
 // would be a revision that fails. It asks for what a revision does with objects that are new or changed since the
 // one that is deployed, by one review for each namespace, and one for each right that is missing there.
 func (r *reconcile) rights(p revisionPlan, shown rendering) error {
-	if r.m.o.Lifeless { // a simulated API server knows no rights
+	if r.m.o.Await != nil { // a simulated API server knows no rights
 		return nil
 	}
 	deployed := p.had()

@@ -77,7 +77,7 @@ func TestATryAgainTakesNothingOver(t *testing.T) {
 func TestAJobThatBecomesAHookRuns(t *testing.T) {
 	for _, policy := range []string{"", ", helm.sh/hook-delete-policy: hook-failed"} {
 		w, _ := newSimulatedDrift(t)
-		w.o.Lifeless = true // nobody runs the Job
+		w.o.Await = nobodyWaits // nobody runs the Job
 		w.try(jobOf("one", ""), "")
 		uid := w.uid(jobs, w.apps, "run")
 		w.try(jobOf("two", `helm.sh/hook: "pre-install,pre-upgrade"`+policy)+nearMap, "")
@@ -98,7 +98,7 @@ func TestAJobThatBecomesAHookRuns(t *testing.T) {
 // earlier revision does, as with Helm.
 func TestAHookOfAnEarlierTry(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
-	w.o.Lifeless = true // nobody runs the Job
+	w.o.Await = nobodyWaits // nobody runs the Job
 	hook := jobOf("one", `helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: hook-failed`)
 	w.try(hook+bad, "bad")
 	uid := w.uid(jobs, w.apps, "run")
@@ -127,7 +127,7 @@ func TestAHookObjectOfAnEarlierTry(t *testing.T) {
 // Nor is the Job of one event taken for that of another one of the same try.
 func TestAHookOfTwoEvents(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
-	w.o.Lifeless = true // nobody runs the Job
+	w.o.Await = nobodyWaits // nobody runs the Job
 	for range 3 {
 		w.try(jobOf("one", `helm.sh/hook: "pre-install,post-install,pre-upgrade,post-upgrade", helm.sh/hook-delete-policy: hook-failed`)+nearMap,
 			`jobs.batch "run" already exists: delete it, or have each release delete it with the annotation helm.sh/hook-delete-policy: before-hook-creation`)
@@ -137,7 +137,7 @@ func TestAHookOfTwoEvents(t *testing.T) {
 // An upgrade puts right what its own hook has changed, though the watch does not show that yet.
 func TestAHookThatTheWatchLagsBehind(t *testing.T) {
 	w, f := newSimulatedDrift(t)
-	w.o.Lifeless = true // nobody runs the Job
+	w.o.Await = nobodyWaits // nobody runs the Job
 	target := w.target("red")
 	target.Chart = chartOf("web", driftChart, jobOf("one", `helm.sh/hook: pre-upgrade`))
 	first, err := w.Reconcile(t.Context(), target)
@@ -288,7 +288,7 @@ func TestRandomValuesOfAReleaseThatFails(t *testing.T) {
 // secret. One that ran in the revision has to run once more.
 func TestAnUninstallThatIsTriedAgain(t *testing.T) {
 	w, f := newSimulatedDrift(t)
-	w.o.Lifeless = true // nobody runs the Job
+	w.o.Await = nobodyWaits // nobody runs the Job
 	w.try(nearMap+"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: correct-horse}\n---\n"+
 		jobOf("one", `helm.sh/hook: "pre-install,pre-delete", helm.sh/hook-delete-policy: before-hook-creation`), "")
 	whole, ran := f.server, 0
@@ -320,7 +320,7 @@ func TestAnUninstallThatIsTriedAgain(t *testing.T) {
 // A post-delete hook that cannot succeed is named, with what ends it.
 func TestAPostDeleteHookThatCannotSucceed(t *testing.T) {
 	w, _ := newSimulatedDrift(t)
-	w.o.Lifeless = true // nobody runs the Job
+	w.o.Await = nobodyWaits // nobody runs the Job
 	w.try(nearMap+strings.ReplaceAll(bad, "name: bad", "name: bad, annotations: {helm.sh/hook: post-delete}"), "")
 	for range 2 {
 		_, err := w.Uninstall(t.Context(), w.target("red").Ref(), 0)

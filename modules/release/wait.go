@@ -115,11 +115,8 @@ func (l *life) until(list []stored, one func(s stored) (why string, err error)) 
 		}
 		return over, nil
 	}
-	if l.m.o.Lifeless {
-		if l.m.o.Await == nil {
-			return nil
-		}
-		err := l.m.o.Await(l.ctx, errTimeout(l.target.Timeout), l.target.Timeout, look)
+	if await := l.m.o.Await; await != nil {
+		err := await(l.ctx, errTimeout(l.target.Timeout), l.target.Timeout, look)
 		if err != nil && l.ctx.Err() != nil {
 			err = fmt.Errorf("%w: %s", err, last)
 		}
@@ -168,7 +165,7 @@ func (l *life) wait(list []stored) error {
 
 // gone waits until objects are gone.
 func (l *life) gone(list []stored) error {
-	if l.m.o.Lifeless {
+	if l.m.o.Await != nil {
 		return nil
 	}
 	return l.until(list, func(s stored) (why string, err error) {

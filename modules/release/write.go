@@ -32,7 +32,7 @@ func (m *Manager) each(list []stored, back bool, f func(i int) error) error {
 
 func (m *Manager) order(back bool) apply.Order {
 	o := apply.Order{Width: lookBeside, Back: back}
-	if m.o.Lifeless {
+	if m.o.Await != nil {
 		o.Width = 1 // the same requests each time
 	}
 	return o

@@ -250,7 +250,7 @@ func (w *World) Begin(ctx context.Context) error {
 	var err error
 	if w.releases, err = release.New(release.Options{
 		Client: w.client, Config: w.dialled(), Discovery: w.capabilities(), Mapper: w.client.Mapper(), Folders: w.folders,
-		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Lifeless: true, Await: w.hold, Now: w.Now, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
+		Instance: instance, Namespace: w.o.Namespace, Name: w.o.Name, Await: w.hold, Now: w.Now, Renderer: w.o.Renderer, Seal: w.client.Seal(), Others: w.client.Others, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}
