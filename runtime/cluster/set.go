@@ -67,10 +67,11 @@ func (w *Writer) remember(s *set, members map[effect.Ref]string) {
 // set applies the members and deletes what the set made before and does not list
 // any more. Objects that it did not make are left alone: to list one is an error.
 func (w *Writer) set(ctx context.Context, manager string, wr effect.Write) error {
-	h, err := w.setsOf(ctx, manager)
+	h, release, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
+	defer release()
 	s, unlock := h.lock(wr.Set.Name)
 	defer unlock()
 	w.mu.Lock()

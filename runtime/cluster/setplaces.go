@@ -41,8 +41,9 @@ type hookSets struct {
 	writer  *Writer
 	manager string
 	// Guarded by the writer's mutex:
-	sets map[string]*set // by name
-	goes bool            // the record tells of a set that goes with the hook
+	users int             // who apply or remove its sets
+	sets  map[string]*set // by name
+	goes  bool            // the record tells of a set that goes with the hook
 
 	mu sync.Mutex // one who reads or writes places at a time
 	// places are the recorded ones.

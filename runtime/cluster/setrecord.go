@@ -69,17 +69,26 @@ func (w *Writer) newHook(manager string) *hookSets {
 	return &hookSets{writer: w, manager: manager, sets: map[string]*set{}, places: map[effect.Ref]standing{}, certain: true}
 }
 
-// setsOf returns what is known of the sets of a hook.
-func (w *Writer) setsOf(ctx context.Context, manager string) (*hookSets, error) {
+// setsOf returns what is known of the sets of a hook; release must be called. A hook of which
+// nothing is recorded is not kept in memory.
+func (w *Writer) setsOf(ctx context.Context, manager string) (h *hookSets, release func(), err error) {
 	if err := w.readRecords(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hooks[manager] == nil {
 		w.hooks[manager] = w.newHook(manager)
 	}
-	return w.hooks[manager], nil
+	h = w.hooks[manager]
+	h.users++
+	return h, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if h.users--; h.users == 0 && len(h.sets)+len(h.places) == 0 && h.certain && h.broken == nil {
+			delete(w.hooks, manager)
+		}
+	}, nil
 }
 
 func (w *Writer) recordOf(manager string) effect.Ref {

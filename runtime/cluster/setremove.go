@@ -54,10 +54,11 @@ func (w *Writer) RemoveSets(ctx context.Context, managers []string, mark uint64)
 }
 
 func (w *Writer) removeSets(ctx context.Context, manager string, mark uint64) error {
-	h, err := w.setsOf(ctx, manager)
+	h, release, err := w.setsOf(ctx, manager)
 	if err != nil {
 		return err
 	}
+	defer release()
 	h.mu.Lock()
 	err = h.read(ctx, nil)
 	h.mu.Unlock()
