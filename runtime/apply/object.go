@@ -96,25 +96,19 @@ func (w Writer) Apply(ctx context.Context, to dynamic.ResourceInterface, o Objec
 		want.SetResourceVersion(live.GetResourceVersion())
 	}
 	now, err := w.apply(ctx, to, want)
-	switch {
-	case w.Strict:
-	case cannotApply(err):
-		if whole, failed := w.replace(ctx, to, o.Whole, live); failed == nil || apierrors.IsConflict(failed) {
-			return whole, failed
-		}
-	case apierrors.IsInvalid(err): // beside a field of others that excludes it
-		switch whole, failed := w.replace(ctx, to, o.Whole, live); {
-		case apierrors.IsConflict(failed): // whoever writes to the object as it is then may succeed
-			return nil, failed
-		case failed != nil:
-			return nil, err
-		case w.DryRun:
-			return whole, nil
-		}
-		want.SetResourceVersion("")
-		return w.apply(ctx, to, want)
+	if w.Strict || !cannotApply(err) && !apierrors.IsInvalid(err) { // perhaps beside a field of others that excludes it
+		return now, err
 	}
-	return now, err
+	switch whole, failed := w.replace(ctx, to, o.Whole, live); {
+	case apierrors.IsConflict(failed): // whoever writes to the object as it is then may succeed
+		return nil, failed
+	case failed != nil:
+		return nil, err
+	case w.DryRun || cannotApply(err):
+		return whole, nil
+	}
+	want.SetResourceVersion("")
+	return w.apply(ctx, to, want)
 }
 
 // stands says that an apply would leave an object as it is. A write without apply owns more than was wanted: that

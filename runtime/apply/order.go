@@ -17,9 +17,7 @@ var installOrder = []string{
 	"HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob", "IngressClass", "Ingress", "APIService",
 }
 
-// CompareKinds is Helm's order of installation; kinds that Helm does not know come last, by name.
-func CompareKinds(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) }
-
+// rank is the place of a kind in that order; kinds that Helm does not know come last.
 func rank(kind string) int {
 	if i := slices.Index(installOrder, kind); i >= 0 {
 		return i
@@ -47,7 +45,7 @@ func (o Order) Each(n int, kind func(i int) string, do func(i int) error) (refus
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		c := CompareKinds(kind(a), kind(b))
+		c := cmp.Or(cmp.Compare(rank(kind(a)), rank(kind(b))), cmp.Compare(kind(a), kind(b)))
 		if o.Back {
 			return -c
 		}

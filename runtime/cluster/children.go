@@ -57,7 +57,6 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		return "", err
 	}
 	p.whole = true
-	var found map[string]any
 	seal := w.o.Client.seal
 	if m.Kind == effect.WritePatch { // it asks for the signature of what an earlier version has made
 		body, _ := m.Patch.Body.(map[string]any)
@@ -81,7 +80,6 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 		p.seen = true // the watch shows none; an apply for no object meets a conflict where one is, which then is read
 		p.ours = func(live map[string]any) error {
 			if w.madeFor(live, m.Object, manager) {
-				found = live
 				return errFound
 			}
 			parent := reconcile.Parent{Controller: reconcile.ControllerOf(m.Object), Module: effect.ManagerModule(manager)}
@@ -102,7 +100,7 @@ func (w *Writer) child(ctx context.Context, manager string, m effect.Write, caus
 	obj, err := w.applyClaimed(ctx, p, cause)
 	switch {
 	case errors.Is(err, errFound):
-		return "", w.found(ctx, manager, m, found, cause)
+		return "", w.found(ctx, manager, m, p.live, cause)
 	case m.Recreate && m.Unchanged != nil && fixed(err): // only what is a child already
 		return "", w.deleteChild(ctx, manager, m, cause)
 	case err != nil || m.Kind != effect.WriteApply:

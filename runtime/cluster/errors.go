@@ -169,7 +169,7 @@ func (c *Client) describe(err error, a action) string {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("cannot %s: the API server at %s does not accept our credentials: renew the token or certificate", a, c.config.Host)
 	case apierrors.IsConflict(err):
-		if owners := conflictOwners(status); owners != "" {
+		if owners := conflictOwners(err); owners != "" {
 			return fmt.Sprintf("cannot %s: other managers own fields of it (%s): use force=True to take them over, or leave these fields out", a, owners)
 		}
 		return fmt.Sprintf("cannot %s: it was changed by someone else at the same time; it is tried again", a)
@@ -200,12 +200,14 @@ func escalated(text, kind string) string {
 		right, text[at[2]:at[3]], message.Line(text[at[1]:])))
 }
 
-func conflictOwners(s metav1.Status) string {
-	if s.Details == nil {
+// conflictOwners names the fields for which err is a conflict, and their managers; "": it is none of fields.
+func conflictOwners(err error) string {
+	var api apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &api) || api.Status().Details == nil {
 		return ""
 	}
 	var out []string
-	for _, cause := range s.Details.Causes {
+	for _, cause := range api.Status().Details.Causes {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/hook"
@@ -25,11 +23,8 @@ func (w *Writer) fields(ctx context.Context, m effect.Write, cause *effect.Cause
 		if step.Kind == effect.WriteStatus && step.Object["status"] == nil && errors.Is(err, errNoSubresource) {
 			continue // nothing is there to be given back
 		}
-		var api apierrors.APIStatus
-		if apierrors.IsConflict(err) && errors.As(err, &api) {
-			if owners := conflictOwners(api.Status()); owners != "" {
-				return fmt.Errorf("cannot set fields of %s: others set them to another value (%s): leave these fields out, or have them do so", m.Ref, owners)
-			}
+		if owners := conflictOwners(err); owners != "" {
+			return fmt.Errorf("cannot set fields of %s: others set them to another value (%s): leave these fields out, or have them do so", m.Ref, owners)
 		}
 		if err != nil {
 			return err

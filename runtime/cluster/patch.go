@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // patchType is the media type of a patch that the API server carries out, or "".
@@ -34,7 +33,7 @@ func patchType(t effect.PatchType) string {
 func (p *pending) patch(ctx context.Context) (map[string]any, error) {
 	patch, ref := p.write.Patch, p.write.Ref
 	if p.write.Guard != nil && p.live == nil {
-		return nil, notFound(p.mapping, ref)
+		return nil, p.notFound()
 	}
 	if patch.Type == effect.PatchJQ {
 		return p.program(ctx)
@@ -64,7 +63,7 @@ func (p *pending) replace(ctx context.Context) (map[string]any, error) {
 	if p.unseen() {
 		obj, err := p.submit(ctx, http.MethodPost, "", "", jsonType, want, nil)
 		if apierrors.IsAlreadyExists(err) {
-			err = conflict(p.mapping, ref) // as an apply meets one
+			err = p.conflict() // as an apply meets one
 		}
 		return obj, err
 	}
@@ -73,7 +72,7 @@ func (p *pending) replace(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 	if uid, version := p.fence(); uid != uidOf(live) || version != "" && version != versionOf(live) {
-		return nil, conflict(p.mapping, ref)
+		return nil, p.conflict()
 	}
 	p.act.word = "patch" // what may be refused from here on
 	patch, err := apply.Replacement(&unstructured.Unstructured{Object: want}, &unstructured.Unstructured{Object: live})
@@ -115,11 +114,11 @@ func fencedPatch(body any, uid, version string) any {
 // place, if it differs.
 func (p *pending) program(ctx context.Context) (map[string]any, error) {
 	if p.live == nil {
-		return nil, notFound(p.mapping, p.write.Ref)
+		return nil, p.notFound()
 	}
 	_, version := p.fence()
 	if versionOf(p.live) != version {
-		return nil, conflict(p.mapping, p.write.Ref)
+		return nil, p.conflict()
 	}
 	if p.jq == nil {
 		return nil, errors.New("jq programs are not run here")
@@ -142,11 +141,11 @@ func (p *pending) program(ctx context.Context) (map[string]any, error) {
 }
 
 // conflict is the error that the API server gives for a state that has passed.
-func conflict(m Mapping, ref effect.Ref) error {
-	return apierrors.NewConflict(resourceOf(m), ref.Name, errors.New("the object has been modified"))
+func (p *pending) conflict() error {
+	return apierrors.NewConflict(p.mapping.GVR.GroupResource(), p.write.Ref.Name, errors.New("the object has been modified"))
 }
 
 // notFound is the error that the API server gives for an object that is not there.
-func notFound(m Mapping, ref effect.Ref) error { return apierrors.NewNotFound(resourceOf(m), ref.Name) }
-
-func resourceOf(m Mapping) schema.GroupResource { return m.GVR.GroupResource() }
+func (p *pending) notFound() error {
+	return apierrors.NewNotFound(p.mapping.GVR.GroupResource(), p.write.Ref.Name)
+}

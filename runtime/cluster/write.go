@@ -190,7 +190,7 @@ func (p *pending) check() error {
 		return &Error{msg: p.write.Guard.Refused, err: errNotGranted}
 	}
 	if p.write.Kind == effect.WriteApply && p.write.Unchanged != nil && p.live == nil {
-		return p.client.explain(conflict(p.mapping, p.write.Ref), p.act)
+		return p.client.explain(p.conflict(), p.act)
 	}
 	if p.ours != nil && p.live != nil {
 		return p.ours(p.live)
@@ -202,8 +202,7 @@ var errNotGranted = errors.New("no grant allows it")
 
 // changedMeanwhile tells a conflict of states from one of field managers.
 func changedMeanwhile(err error) bool {
-	var api apierrors.APIStatus
-	return apierrors.IsConflict(err) && errors.As(err, &api) && conflictOwners(api.Status()) == ""
+	return apierrors.IsConflict(err) && conflictOwners(err) == ""
 }
 
 // unseen says that the write makes the object, and changes none that is there.

@@ -37,10 +37,9 @@ type decision struct {
 	byName   map[string]*part
 	unwanted map[ID]*Child
 	// failed says why a try has failed, until the next one is due.
-	failed   map[attempt]string
-	rollouts []Rollout
-	unknown  string
-	unsure   []Kind
+	failed    map[attempt]string
+	rollouts  []Rollout
+	inventory Inventory
 }
 
 // attempt is a try to bring a child to a state; see [Failure].
@@ -75,7 +74,7 @@ type need struct {
 func newDecision(wanted Wanted, inventory Inventory, layers []int) *decision {
 	d := &decision{
 		byName: map[string]*part{}, unwanted: make(map[ID]*Child, len(inventory.Children)), failed: map[attempt]string{},
-		rollouts: wanted.Rollouts, unknown: inventory.Unknown, unsure: inventory.Unsynced,
+		rollouts: wanted.Rollouts, inventory: inventory,
 	}
 	for i := range inventory.Children {
 		c := &inventory.Children[i]
@@ -107,7 +106,7 @@ func (a *part) action() Action {
 func (d *decision) needOf(a *part) need {
 	c := a.child
 	switch {
-	case slices.ContainsFunc(d.unsure, func(k Kind) bool { return a.ID.IsA(k.APIVersion, k.Kind) }):
+	case slices.ContainsFunc(d.inventory.Unsynced, func(k Kind) bool { return a.ID.IsA(k.APIVersion, k.Kind) }):
 		return need{op: OpWait, why: unsyncedWhy(Kind{a.ID.APIVersion, a.ID.Kind})}
 	case c == nil && a.ID.Fields:
 		return need{op: OpWait, why: "the object is not there"}

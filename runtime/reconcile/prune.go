@@ -46,7 +46,7 @@ func (d *decision) prune() (out []Action) {
 
 // unpruned says why no child is deleted now, or "".
 func (d *decision) unpruned() string {
-	if why := cmp.Or(Unsure(d.unsure), d.unknown); why != "" {
+	if why := cmp.Or(Unsure(d.inventory.Unsynced), d.inventory.Unknown); why != "" {
 		return why
 	}
 	for _, a := range d.parts {
