@@ -88,11 +88,12 @@ type layout struct {
 }
 
 // layout says which key goes into which Secret. A key stays where it is as long as it fits, so that a change of one
-// writes one Secret. It moves to a Secret of which nothing else differs, so that no Secret both takes and gives: there is
-// an order of writes in which no crash loses a key. In the first step of a save all but the changed keys stays as it is
-// stored.
+// writes one Secret. It moves to a new Secret, or to one that nothing else changes: no Secret both takes and gives keys,
+// so there is an order of writes in which no crash loses one. In the first step of a save all but the changed keys stays
+// as it is stored.
 func (m *keptModule) layout(was *saved, data map[string][]byte, changed, gone []string, first bool) *layout {
-	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), touched: maps.Clone(was.outdated), first: first}
+	l := &layout{m: m, was: was, data: data, to: map[string]int{}, size: maps.Clone(was.size), first: first}
+	l.touched = maps.Clone(was.outdated)
 	if l.touched == nil {
 		l.touched = map[int]bool{}
 	}

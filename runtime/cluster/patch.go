@@ -142,7 +142,8 @@ func (p *pending) program(ctx context.Context) (map[string]any, error) {
 
 // conflict is the error that the API server gives for a state that has passed.
 func (p *pending) conflict() error {
-	return apierrors.NewConflict(p.mapping.GVR.GroupResource(), p.write.Ref.Name, errors.New("the object has been modified"))
+	reason := errors.New("the object has been modified")
+	return apierrors.NewConflict(p.mapping.GVR.GroupResource(), p.write.Ref.Name, reason)
 }
 
 // notFound is the error that the API server gives for an object that is not there.

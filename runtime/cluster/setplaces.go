@@ -76,8 +76,8 @@ func (h *hookSets) enter(ctx context.Context, s *set, a *applying) (map[effect.R
 	all := maps.Clone(before)
 	for ref := range a.asked {
 		all[ref] = before[ref]
-		if h.places[kindOf(ref)] == placeDenied || h.places[namespaceOf(ref)] == placeDenied { // an earlier process may have made it
-			before[ref] = all[ref]
+		if h.places[kindOf(ref)] == placeDenied || h.places[namespaceOf(ref)] == placeDenied {
+			before[ref] = all[ref] // an earlier process may have made it
 		}
 	}
 	h.writer.remember(s, all)

@@ -148,8 +148,10 @@ func (t *Tracker) Begin(ref release.Ref, ignore []owned.Ignore) (standing func()
 		}
 		out.Of = r.of
 		for o := range r.objects {
-			if have := o.have; o.expected && have != nil && !o.differ && !o.going && have.version >= o.version && o.want != (owned.Digest{}) && o.kind.shows(o.namespace) {
-				out.Seen = append(out.Seen, release.Object{Key: o.ref(), Owned: o.want, Version: strconv.FormatUint(have.version, 10)})
+			stands := o.expected && !o.differ && !o.going && o.want != (owned.Digest{}) && o.kind.shows(o.namespace)
+			if have := o.have; stands && have != nil && have.version >= o.version {
+				seen := release.Object{Key: o.ref(), Owned: o.want, Version: strconv.FormatUint(have.version, 10)}
+				out.Seen = append(out.Seen, seen)
 			}
 		}
 		return out

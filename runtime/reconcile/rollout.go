@@ -52,7 +52,8 @@ func (r Rollout) takeTurns(members []*part) {
 		case r.Pause != "":
 			why = "the rollout is paused: " + r.Pause
 		case a.available() && len(unavailable) >= r.MaxUnavailable, underWay >= r.MaxUnavailable:
-			why = fmt.Sprintf("its turn has not come: %d of %d are not available, such as %s", len(unavailable), len(members), unavailable[0].Name)
+			why = fmt.Sprintf("its turn has not come: %d of %d are not available, such as %s",
+				len(unavailable), len(members), unavailable[0].Name)
 		case a.available():
 			underWay++
 			unavailable = append(unavailable, a)
