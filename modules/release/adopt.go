@@ -28,15 +28,6 @@ type claims struct {
 	until time.Time
 }
 
-// claim notes which objects a release waits for.
-func (m *Manager) claim(ref Ref, waits map[Key]bool) {
-	if len(waits) == 0 {
-		m.claims.Delete(ref)
-	} else {
-		m.claims.Store(ref, claims{waits, time.Now().Add(waitsFor)})
-	}
-}
-
 // holder says who else than a release has an object that is there, "" for nobody.
 func (m *Manager) holder(ctx context.Context, ref Ref, key Key, live *unstructured.Unstructured) (string, error) {
 	annotations := live.GetAnnotations()

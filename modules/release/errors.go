@@ -32,18 +32,14 @@ func passing(err error) error {
 	if err == nil {
 		return nil
 	}
-	_, made := errors.AsType[*inRevision](err)
-	if !inTrouble(err) && (made || !cluster.LacksRight(err)) {
+	if !inTrouble(err) && (errors.Is(err, errInRevision) || !cluster.LacksRight(err)) {
 		return err
 	}
 	return &lane.Passing{Err: err}
 }
 
-// inRevision is the error of a revision that was made.
-type inRevision struct{ error }
-
-// Unwrap gives the error.
-func (e *inRevision) Unwrap() error { return e.error }
+// errInRevision is in the cause of the error of a revision that was made.
+var errInRevision = errors.New("a revision was made")
 
 // inTrouble says that the API server has not answered, or only that it is overloaded or fails. A webhook of somebody
 // else that fails is no trouble of the server: it may last, and each try of a release is a revision.

@@ -88,6 +88,8 @@ type found struct {
 // answered notes the objects that a lookup has found. The writers of their fields, and the version, are no part of the
 // answer. All else is, the uid too: nobody can guess it, and so nothing that a Secret holds.
 func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var texts []string
 	for _, u := range objects {
 		plain, metadata := effect.WithMetadata(u.Object)
@@ -95,18 +97,14 @@ func (l *lookups) answered(of effect.Ref, objects ...unstructured.Unstructured) 
 		delete(metadata, "resourceVersion")
 		text, _ := json.Marshal(plain) // it has come as JSON
 		texts = append(texts, string(text))
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.answers == nil {
-		l.answers = map[effect.Ref]found{}
-	}
-	l.answers[of] = found{chart.Digest(texts...), len(objects)}
-	for _, u := range objects {
 		if of.APIVersion == "v1" && of.Kind == "Secret" { // what it holds is shown to nobody
 			l.seen = append(l.seen, map[string]any{"kind": "Secret", "data": u.Object["data"]})
 		}
 	}
+	if l.answers == nil {
+		l.answers = map[effect.Ref]found{}
+	}
+	l.answers[of] = found{chart.Digest(texts...), len(objects)}
 }
 
 // digestOf covers answers; "" says that nothing was asked.

@@ -39,7 +39,7 @@ func (m *Manager) Reconcile(ctx context.Context, t Target) (_ Result, err error)
 		res.Revision = r.last.Number
 	}
 	if err = readable(ctx, t, r.rendered, err); err != nil && res.Action != "" {
-		err = &inRevision{err}
+		err = &worded{err.Error(), errors.Join(errInRevision, err)}
 	}
 	return res, err
 }
@@ -67,6 +67,7 @@ type reconcile struct {
 	last     revision
 	want     want
 	rendered rendering
+	action   string // that has made a revision
 	objects  Objects
 	undone   map[Key][]owned.Edit
 }
@@ -123,13 +124,10 @@ func (r *reconcile) run() (Result, error) {
 				err = r.read()
 			}
 		case stepInstall, stepReplace, stepUpgrade, stepRollback:
-			action := cmp.Or(map[step]string{stepUpgrade: ActionUpgraded, stepRollback: ActionRolledBack}[next], ActionInstalled)
-			if begun, err := r.act(next); err != nil && begun { // the answer to its last write may be lost
-				return Result{Action: action}, err
-			} else if err != nil {
-				return Result{}, err
+			if err := r.act(next); err != nil { // the answer to its last write may be lost
+				return Result{Action: r.action}, err
 			}
-			return r.result(action, why), r.m.sweep(r.ctx, r.t.Ref())
+			return r.result(r.action, why), r.m.sweep(r.ctx, r.t.Ref())
 		}
 		if err != nil {
 			return Result{}, err
@@ -237,8 +235,8 @@ func (r *reconcile) render() error {
 	return nil
 }
 
-// act makes a revision. begun says that an error may have come after it was made.
-func (r *reconcile) act(next step) (begun bool, err error) {
+// act makes a revision.
+func (r *reconcile) act(next step) (err error) {
 	shown := r.rendered
 	switch {
 	case next == stepRollback:
@@ -250,16 +248,16 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		err = r.m.keepTheirObjects(r.ctx, r.t, shown)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	l, err := r.m.open(r.ctx, r.t.Ref(), r.t)
 	if err != nil {
-		return false, err
+		return err
 	}
 	l.mask = *newMask(r.t, shown)
 	p, err := l.plan(next, shown, r.want, r.last)
 	if err != nil {
-		return false, l.inTemplate(shown, err)
+		return l.inTemplate(shown, err)
 	}
 	if err = r.rights(p, shown); err == nil {
 		err = r.leaves(&p, shown)
@@ -268,23 +266,24 @@ func (r *reconcile) act(next step) (begun bool, err error) {
 		err = r.m.EnsureNamespace(r.ctx, r.t.Namespace)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	begun, err = l.make(next, p, r.last)
+	begun, err := l.make(next, p, r.last)
 	r.undone = l.undone
 	if begun {
+		r.action = cmp.Or(map[step]string{stepUpgrade: ActionUpgraded, stepRollback: ActionRolledBack}[next], ActionInstalled)
 		r.last.Number, r.last.Labels = p.rel.Version, p.rel.Labels
 	}
 	if shown.definesKinds() { // a failed action may have made them too
 		r.m.ResetDiscovery()
 	}
 	if err != nil {
-		return begun, l.inTemplate(shown, err)
+		return l.inTemplate(shown, err)
 	}
 	if err = r.noteObjects(l, shown); err == nil && shown.back == nil {
 		r.settle()
 	}
-	return true, err
+	return err
 }
 
 // leaves records what the next revision holds no more.

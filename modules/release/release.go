@@ -95,7 +95,7 @@ type Manager struct {
 	again sync.Map // Ref of the module alone → nothing
 	// ending are the uninstalls that are under way.
 	ending sync.Map // module → its end
-	// claims are the objects that releases wait for, see [Manager.claim].
+	// claims are the objects that releases wait for, see [claims].
 	claims sync.Map // Ref → claims
 	// told are the fields, left to other writers, that repairs have named in the log.
 	told sync.Map // text → nothing

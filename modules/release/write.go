@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +101,9 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 		}
 		return held(s.key, by)
 	})
-	l.m.claim(l.ref, waits)
+	if l.m.claims.Delete(l.ref); len(waits) > 0 {
+		l.m.claims.Store(l.ref, claims{waits, time.Now().Add(waitsFor)})
+	}
 	return found, errors.Join(refused...)
 }
 
