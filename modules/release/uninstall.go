@@ -216,29 +216,23 @@ func (m *Manager) GiveBack(ctx context.Context, ref Ref, timeout time.Duration) 
 	if err = cmp.Or(err, m.giveBackCRDs(ctx, ref.Module)); err != nil {
 		return false, err
 	}
-	if done = last.Number > 0 && owner(last.Labels, m.o.Instance, ref.Module) == ""; done {
-		if last.Status == helm.StatusUninstalling {
-			err = m.uninstall(ctx, ref, last, false, timeout)
-		} else {
-			err = m.giveBack(ctx, ref, last)
-		}
-		if err != nil {
+	switch done = last.Number > 0 && owner(last.Labels, m.o.Instance, ref.Module) == ""; {
+	case !done:
+	case last.Status == helm.StatusUninstalling:
+		err = m.uninstall(ctx, ref, last, false, timeout)
+	default: // nobody works on the revision once it is marked
+		if err = m.recover(ctx, ref, last, "given back: the process that worked on it ended early"); err != nil {
 			return false, err
 		}
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, effect.InstanceLabel)
+		_, err = m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
+			Patch(ctx, helm.Key(ref.Name, last.Number), types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			err = fmt.Errorf("giving the release back: %w", err)
+		}
+	}
+	if err != nil {
+		return false, err
 	}
 	return done, m.forget(ctx, ref)
-}
-
-// giveBack takes the instance off a revision, which nobody works on once it is marked so.
-func (m *Manager) giveBack(ctx context.Context, ref Ref, last revision) error {
-	if err := m.recover(ctx, ref, last, "given back: the process that worked on it ended early"); err != nil {
-		return err
-	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, effect.InstanceLabel)
-	_, err := m.meta.Resource(secretsResource()).Namespace(ref.Namespace).
-		Patch(ctx, helm.Key(ref.Name, last.Number), types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("giving the release back: %w", err)
-	}
-	return nil
 }

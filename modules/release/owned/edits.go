@@ -96,19 +96,10 @@ func Refused(want map[string]any, now *unstructured.Unstructured, manager string
 	return paths
 }
 
-// lastWriter is the manager that owns a path, or something below it, and has written last.
-func lastWriter(fields []metav1.ManagedFieldsEntry, at fieldpath.Path, manager string) (by string) {
-	last := int64(0)
-	for i := range fields {
-		e := &fields[i]
-		if e.Manager == manager && e.Subresource == "" || !hasIn(setOf(e), at) {
-			continue
-		}
-		if when := seconds(e.Time); by == "" || when > last {
-			by, last = e.Manager, when
-		}
-	}
-	return by
+// lastWriter is the other manager that owns a path, or something below it, and has written last; "": nobody.
+func lastWriter(fields []metav1.ManagedFieldsEntry, at fieldpath.Path, manager string) string {
+	owners := slices.DeleteFunc(slices.Clone(fields), func(e metav1.ManagedFieldsEntry) bool { return !hasIn(setOf(&e), at) })
+	return append(Takers(owners, manager), "")[0]
 }
 
 // pathOf is a path of the API server as people write it. It ends at a list whose elements have no names.
@@ -136,12 +127,9 @@ func pathOf(at fieldpath.Path) (out Path) {
 type Span struct{ From, To time.Time }
 
 func within(spans []Span, at *metav1.Time) bool {
-	for _, s := range spans {
-		if at != nil && !at.Time.Before(s.From.Truncate(time.Second)) && !at.Time.After(s.To) {
-			return true
-		}
-	}
-	return false
+	return at != nil && slices.ContainsFunc(spans, func(s Span) bool {
+		return !at.Time.Before(s.From.Truncate(time.Second)) && !at.Time.After(s.To)
+	})
 }
 
 // ByRelease are fields to which a manifest gives another value than they have, and which belong to other writers of

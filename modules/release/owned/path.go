@@ -188,15 +188,10 @@ func (s Step) names(e fieldpath.PathElement) bool {
 		return true
 	case s.Key == "":
 		return e.FieldName != nil && *e.FieldName == s.Field
-	case e.Key == nil:
-		return false
 	}
-	for _, f := range *e.Key {
-		if f.Name == s.Key && textOf(f.Value.Unstructured()) == s.Value {
-			return true
-		}
-	}
-	return false
+	return e.Key != nil && slices.ContainsFunc(*e.Key, func(f value.Field) bool {
+		return f.Name == s.Key && textOf(f.Value.Unstructured()) == s.Value
+	})
 }
 
 func textOf(v any) string { return fmt.Sprint(v) }
