@@ -44,8 +44,8 @@ type life struct {
 	since time.Time
 	// seen are the objects of the release as the API server has answered.
 	seen []Object
-	// uids are those of the Secrets of revisions that were read and made.
-	uids map[int]string
+	// uid is that of the Secret of the revision that is made.
+	uid string
 
 	mu sync.Mutex
 	// warned holds the API server's warnings that were logged.
@@ -57,7 +57,7 @@ type life struct {
 // open prepares the life of a release; ctx bounds it.
 func (m *Manager) open(ctx context.Context, ref Ref, t Target) (*life, error) {
 	l := &life{
-		m: m, ref: ref, ctx: ctx, target: t, uids: map[int]string{}, warned: map[string]bool{}, undone: map[Key][]owned.Edit{},
+		m: m, ref: ref, ctx: ctx, target: t, warned: map[string]bool{}, undone: map[Key][]owned.Edit{},
 		log: m.o.Log.With().Str("module", ref.Module).Str("release", ref.Name).Str("namespace", ref.Namespace).Logger(),
 	}
 	config := dynamic.ConfigFor(m.o.Config)
@@ -101,8 +101,10 @@ func (l *life) warn(text string) {
 // revisionPlan is a revision before it is made.
 type revisionPlan struct {
 	rel *helm.Release
-	// before is the revision whose objects are there; nil: none is.
+	// before is the revision whose objects are there: the newest one that is deployed, else the last one; nil: none is.
 	before *helm.Release
+	// uid is that of the Secret of before.
+	uid string
 	// again: the revision has failed, and is tried once more. unknown: fields of the one before were dropped.
 	again, unknown bool
 	// tried is its LabelTried where it fails for good; "" without rollbacks.
@@ -133,8 +135,15 @@ func (l *life) plan(next step, shown rendering, w want, last revision) (p revisi
 	}
 	size := len(manifest)
 	if next == stepUpgrade || next == stepRollback {
-		var newest *helm.Release
-		if p.before, newest, err = l.before(last); err != nil {
+		newest, uid, err := l.m.read(l.ctx, l.ref, last.Number)
+		p.before, p.uid, l.uid = newest, uid, uid
+		if err == nil && last.Status != helm.StatusDeployed {
+			var number int
+			if number, err = l.m.lastDeployed(l.ctx, l.ref); number > 0 {
+				p.before, p.uid, err = l.m.read(l.ctx, l.ref, number)
+			}
+		}
+		if err != nil {
 			return p, err
 		}
 		if p.again = p.rel.Version == last.Number; p.again {
@@ -170,28 +179,6 @@ func (l *life) plan(next step, shown rendering, w want, last revision) (p revisi
 		}
 	}
 	return p, l.m.limitList(l.target, p.want)
-}
-
-// before reads the revision whose objects are there: the newest one that is deployed, else the last one; and the last
-// one.
-func (l *life) before(last revision) (rel, newest *helm.Release, err error) {
-	if newest, err = l.read(last.Number); err != nil || last.Status == helm.StatusDeployed {
-		return newest, newest, err
-	}
-	number, err := l.m.lastDeployed(l.ctx, l.ref)
-	if err != nil || number == 0 {
-		return newest, newest, err
-	}
-	rel, err = l.read(number)
-	return rel, newest, err
-}
-
-func (l *life) read(number int) (*helm.Release, error) {
-	rel, uid, err := l.m.read(l.ctx, l.ref, number)
-	if err == nil {
-		l.uids[number] = uid
-	}
-	return rel, err
 }
 
 func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
@@ -276,12 +263,11 @@ func (l *life) carryOut(next step, p revisionPlan, live []placed) (done bool, er
 }
 
 // record stores a revision.
-func (l *life) record(rel *helm.Release, fresh bool) error {
+func (l *life) record(rel *helm.Release, fresh bool) (err error) {
 	if !fresh {
 		return l.m.store(rel.Namespace).Update(l.ctx, rel)
 	}
-	uid, err := l.m.store(rel.Namespace).Create(l.ctx, rel)
-	l.uids[rel.Version] = uid
+	l.uid, err = l.m.store(rel.Namespace).Create(l.ctx, rel)
 	return err
 }
 

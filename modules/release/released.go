@@ -158,10 +158,9 @@ type deployed struct {
 // noteObjects keeps in the record what an action has made, and the fields that the API server has dropped: it says so
 // once.
 func (r *reconcile) noteObjects(s *life, shown rendering) error {
-	uid := s.uids[r.last.Number]
-	r.last.UID = uid
+	r.last.UID = s.uid
 	if !r.t.IgnoreDrift {
-		r.objects = Objects{Of: uid, Kinds: kindsOf(s.seen), Digest: DigestOf(s.seen, r.t.Ignore), Seen: s.seen}
+		r.objects = Objects{Of: s.uid, Kinds: kindsOf(s.seen), Digest: DigestOf(s.seen, r.t.Ignore), Seen: s.seen}
 	}
 	rec, err := r.m.records.get(r.ctx, r.t.Ref())
 	if err != nil {

@@ -77,7 +77,7 @@ func (m *Manager) uninstall(ctx context.Context, ref Ref, last revision, wait bo
 	}
 	_, skip := m.hookless.LoadAndDelete(Ref{Module: ref.Module})
 	var at helm.HookEvent
-	rel, err := l.read(last.Number)
+	rel, _, err := m.read(ctx, ref, last.Number)
 	if err != nil {
 		err = fmt.Errorf("%w: delete what it has made, then the Secret %s in namespace %s", err, helm.Key(ref.Name, last.Number), ref.Namespace)
 	} else {

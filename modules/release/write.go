@@ -271,7 +271,7 @@ func (l *life) standing(p revisionPlan) map[Key]Object {
 		return nil
 	}
 	now := l.target.Standing()
-	if now.Of == "" || now.Of != l.uids[p.before.Version] {
+	if now.Of == "" || now.Of != p.uid {
 		return nil
 	}
 	stands := make(map[Key]Object, len(now.Seen))
