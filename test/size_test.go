@@ -16,7 +16,7 @@ import (
 // mostFields is how many fields of state the engine and its machines may have. A machine
 // that needs more is two machines.
 var mostFields = map[string]int{
-	"runtime/engine":            74,
+	"runtime/engine":            72,
 	"runtime/engine/adoption":   25,
 	"runtime/engine/agenda":     10,
 	"runtime/engine/causes":     25,
@@ -25,7 +25,7 @@ var mostFields = map[string]int{
 	"runtime/engine/lookups":    10,
 	"runtime/engine/persist":    25,
 	"runtime/engine/releases":   25,
-	"runtime/engine/repairs":    13,
+	"runtime/engine/repairs":    12,
 	"runtime/engine/sets":       25,
 	"runtime/engine/standings":  15,
 	"runtime/engine/subjects":   15,
@@ -36,7 +36,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 227
+const mostFieldsTogether = 217
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")
@@ -149,7 +149,7 @@ var mostOf = []struct {
 	most    int
 	instead string
 }{
-	{`(?m)^func \(e \*Engine\)`, 60, "let a function decide on plain data, or put it into a machine; work on one module is a turn's"},
+	{`(?m)^func \(e \*Engine\)`, 58, "let a function decide on plain data, or put it into a machine; work on one module is a turn's"},
 	{`(?m)^func \(t \*turn\)`, 101, "let a function decide on plain data, or put it into a machine"},
 	{`\b[et]\.touch\(`, 10, "the module that an input is about is touched anyway; the others, where a machine says that they depend on it"},
 	{`\bstandsBy\(\)`, 11, "a standby withholds what others ask for; let one place do so"},
@@ -159,7 +159,7 @@ var mostOf = []struct {
 }
 
 // mostLines bounds the engine with its machines, without tests.
-const mostLines = 12892
+const mostLines = 12682
 
 func TestTheEngineOnlyShrinks(t *testing.T) {
 	var engine, all string
@@ -189,7 +189,7 @@ var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)
 
 // mostCode bounds the lines of all Go without tests, mostLong those of them with more than 120 columns. A change that
 // adds takes something away: these limits only fall, and follow what is there closely.
-const mostCode, mostLong = 166668, 1896
+const mostCode, mostLong = 166461, 1888
 
 func TestAllOnlyShrinks(t *testing.T) {
 	code, long := 0, 0

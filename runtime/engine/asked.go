@@ -36,31 +36,6 @@ func (t *turn) ask(m *module, a Action) {
 	t.do(a)
 }
 
-// answered has the one that waits hear of the end of an action.
-func (e *Engine) answered(m *module, in answer) {
-	a := e.take(in.op())
-	switch in := in.(type) {
-	case Evaluated:
-		e.evaluated(m, a, in)
-	case SettingsChecked:
-		e.settingsChecked(m, a, in)
-	case CRDsApplied:
-		e.crdsApplied(m, a, in)
-	case Released:
-		e.released(m, in)
-	case Repaired:
-		e.repaired(m, a, in)
-	case Uninstalled:
-		e.uninstalled(m, a, in)
-	case Saved:
-		e.saved(m, a, in)
-	case SetsRemoved:
-		e.setsRemoved(m, a, in)
-	case Unheld:
-		e.unheld(m, a, in)
-	}
-}
-
 // take takes out an action that waits.
 func (t *turn) take(op uint64) asked {
 	m := t.askedBy[op]
@@ -101,6 +76,16 @@ func (m *module) atWork() bool {
 func (h *hook) running() bool {
 	for r := range h.module.runs() {
 		if r.hook == h {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForFormer says whether a run is under way of the hook that had its id before.
+func (h *hook) waitsForFormer() bool {
+	for r := range h.module.runs() {
+		if r.hook != h && r.hook.gen.ID == h.gen.ID {
 			return true
 		}
 	}

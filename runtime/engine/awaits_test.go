@@ -17,7 +17,7 @@ func TestAReleaseThatAwaitsAKind(t *testing.T) {
 	w.helmErr["api"] = errors.New("templates/a.yaml:1: the cluster does not serve kind Thing of us")
 	w.start()
 	w.advance(time.Hour)
-	retryAt := func(name string) time.Time { return w.e.modules[name].pass.RetryAt() }
+	retryAt := func(name string) time.Time { return w.e.modules[name].pass.Failed().At }
 	if !retryAt("web").After(w.now.Add(time.Second)) || !retryAt("api").After(w.now.Add(time.Second)) {
 		t.Fatal("they do not wait")
 	}

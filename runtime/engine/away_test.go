@@ -7,6 +7,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/lane"
 )
 
@@ -25,7 +26,7 @@ func TestAHookThatOnlyAppliesGoesOnOnceTheServerIsBack(t *testing.T) {
 		t.Errorf("%d tries in an hour", runs)
 	}
 	w.commitErr, w.saveErr = nil, nil
-	w.advance(saveRetry.Max * 5 / 4)
+	w.advance(persist.Retry.Max * 5 / 4)
 	if h := w.e.Status().Hooks[0]; h.State != status.HookOK {
 		t.Errorf("%+v", h)
 	}
@@ -62,7 +63,7 @@ func TestAllGoesOnOnceTheServerIsBack(t *testing.T) {
 		}
 	}
 	away, w.saveErr = false, nil
-	w.advance(saveRetry.Max * 5 / 4) // with what Jitter adds
+	w.advance(persist.Retry.Max * 5 / 4) // with what Jitter adds
 	for _, h := range w.e.Status().Hooks {
 		if h.State != status.HookOK {
 			t.Errorf("%+v", h)

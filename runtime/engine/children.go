@@ -19,7 +19,7 @@ func (h *hook) past(s *subjects.Subject, now time.Time) (out hooks.Past) {
 	rounds := h.repairs[s.Key]
 	for id := range rounds {
 		if c, is := rounds.Contested(id, now); is {
-			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: c.By, Left: max(0, rounds.Until(id, releaseRetry).Sub(now))})
+			out.Contests = append(out.Contests, hooks.Contest{ID: id, By: c.By, Left: max(0, rounds.Until(id).Sub(now))})
 		}
 	}
 	slices.SortFunc(out.Contests, func(a, b hooks.Contest) int {

@@ -181,7 +181,7 @@ func (t *turn) written(r *asked) {
 	if s.Key != "" && r.request == 0 {
 		until = t.now.Add(gatherFor)
 	}
-	m.store.Join(r.done.Run, object.PlainSize(r.done.Effects.State)+sizeOf(layer)+sizeOfMessages(r.done.Effects.Messages), until)
+	m.store.Join(r.done.Run, r.size(layer), until)
 	// Its objects are written: those behind it need not wait for what is kept of it.
 	if !m.store.Full() {
 		r.hook.lane.Yield(r.work())
@@ -192,20 +192,14 @@ func (t *turn) written(r *asked) {
 // what is kept of all of them goes with one write.
 const gatherFor = 50 * time.Millisecond
 
-// sizeOf is the size of a layer.
-func sizeOf(layer []effect.ValueOp) int {
-	n := 0
+// size is about how much is kept of a run that leaves a layer, in bytes.
+func (r *asked) size(layer []effect.ValueOp) int {
+	n := object.PlainSize(r.done.Effects.State)
 	for _, op := range layer {
 		n += object.PlainSize(op.Value)
 	}
-	return n
-}
-
-// sizeOfMessages is that of messages.
-func sizeOfMessages(messages []effect.Message) int {
-	n := 0
-	for i := range messages {
-		n += messages[i].Size()
+	for i := range r.done.Effects.Messages {
+		n += r.done.Effects.Messages[i].Size()
 	}
 	return n
 }
@@ -214,9 +208,6 @@ func sizeOfMessages(messages []effect.Message) int {
 func (t *turn) drop(r *asked) {
 	t.end(r)
 	h, m := r.hook, r.hook.module
-	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !h.running() {
-		next.before = slices.DeleteFunc(next.before, func(other *hook) bool { return other == h })
-	}
 	if r.request != 0 {
 		why := "its module has stopped"
 		if !r.outdated() {

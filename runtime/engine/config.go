@@ -51,8 +51,8 @@ func (e *Engine) countConfig() {
 	out := e.config.Count()
 	switch held := "what it said last stays in force"; {
 	case !out.Lost:
-	case e.config.State() == ConfigUnreadable:
-		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" cannot be read: "+e.config.Reason()+"; "+held)
+	case e.config.Seen().State == ConfigUnreadable:
+		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" cannot be read: "+e.config.Seen().Reason+"; "+held)
 	case e.config.Held():
 		e.note(builtins.LevelWarn, e.global, "", e.opts.configWhere()+" is gone: "+held+"; create it again, empty to go back to the defaults")
 	}
@@ -64,7 +64,7 @@ func (e *Engine) countConfig() {
 	}
 	for _, name := range out.Moved {
 		if m := e.module(name); m != nil && (m.policy(before[name]) == builtins.DriftIgnore) != (e.drift(m) == builtins.DriftIgnore) {
-			m.pass.Want(nil) // the objects of its release get their label, or are watched no more
+			m.pass.Want(true, nil) // the objects of its release get their label, or are watched no more
 		}
 	}
 	if slices.Contains(out.Moved, globalName) && e.standings.Begun() {
@@ -75,11 +75,16 @@ func (e *Engine) countConfig() {
 	}
 }
 
+// configSection is that of a module. It goes by its schemas and values as they are now.
+func (m *module) configSection() userconfig.Section {
+	return userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m.isGlobal(), Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
+}
+
 // configSections are those of the config, that of the global values first.
 func (v *View) configSections() []userconfig.Section {
 	var out []userconfig.Section
 	for _, m := range v.all() {
-		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m.isGlobal(), Schemas: m.gen.SchemasDigest(), Check: m.values.CheckConfig, Asks: m.gen.SettingsDigest})
+		out = append(out, m.configSection())
 	}
 	for _, m := range v.gone() {
 		out = append(out, userconfig.Section{Name: m.name, Key: m.gen.Key, Gone: true})
@@ -123,7 +128,7 @@ func (e *Engine) adoptConfig() {
 	if broken := e.config.Adopt(e.global.store.Data()); len(broken) > 0 {
 		e.note(builtins.LevelWarn, e.global, "", "of the config that was kept some cannot be read, and is not used: "+strings.Join(broken, ", "))
 	}
-	if e.config.Any() {
+	if len(e.config.Keep()) > 0 {
 		e.keepConfig()
 		e.applySections()
 	}
@@ -151,7 +156,7 @@ func (e *Engine) reconcile(in Reconcile) {
 }
 
 // applySections puts the accepted config into the values.
-func (e *Engine) applySections() { e.valuesMoved(e.layers.Configure(e.config.Accepted()), nil) }
+func (e *Engine) applySections() { e.valuesMoved(nil, e.layers.Configure(e.config.Accepted()), nil) }
 
 // userConfig is what config.get sees in the module: its section, and the global one below `global`.
 func (g *ground) userConfig(m *module) map[string]any {

@@ -27,9 +27,9 @@ func (t *turn) configured(r *asked) error {
 	from, last := config.ValuesFrom(m.name), config.Accepted().Section(m.name)
 	switch {
 	case from != "":
-	case config.State() == ConfigUnreadable:
+	case config.Seen().State == ConfigUnreadable:
 		return fmt.Errorf("the user's config cannot be changed: %s cannot be read", t.opts.configWhere())
-	case config.State() == ConfigMissing && config.Held():
+	case config.Seen().State == ConfigMissing && config.Held():
 		return fmt.Errorf("the user's config cannot be changed: %s is gone, and what it said last stays in force; create it again", t.opts.configWhere())
 	}
 	next, writes := last, slices.Clone(r.done.Effects.Writes)
@@ -43,7 +43,7 @@ func (t *turn) configured(r *asked) error {
 			change.Object = true
 			w.Ref = effect.Ref{APIVersion: effect.ModuleAPIVersion, Kind: effect.ModuleKind, Name: m.name}
 		}
-		change.Create = config.State() == ConfigMissing
+		change.Create = config.Seen().State == ConfigMissing
 		if stands, _ := values.Stands(next, &change); !stands && !r.hook.paced(t.now, change.Path) {
 			return fmt.Errorf("config %s of section %s is changed again and again: a change of the config has the hook run again; set the same value for the same config",
 				values.PathString(change.Path), change.Key)

@@ -3,20 +3,11 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/engine/causes"
-	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 )
-
-// leads is the cause of what a run for these events leads to, which something has brought about.
-// Only what comes by a watch can be made to wait: a release waits for the hooks of its stages.
-func leads(cause *effect.Cause, s *subjects.Subject, events []builtins.Event) *effect.Cause {
-	return cause.Then(s.ID(), slices.ContainsFunc(events, causes.OfWatch), string(releases.StageOf(events)))
-}
 
 // add queues events for the subject's next run. One without a result has its run when it gets one.
 func (t *turn) add(h *hook, s *subjects.Subject, order int, events ...builtins.Event) {

@@ -21,7 +21,6 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/standings"
 	"github.com/starling-operator/starling/runtime/engine/userconfig"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 // Options configures an [Engine].
@@ -49,27 +48,22 @@ type Options struct {
 // says why it must not be; ended is called at its end, unless that never comes.
 type Mark func(what, digest string) (ended func(ok bool), err error)
 
-// around evaluates something of a module, noted as long as it takes.
-func (m Mark) around(what string, digest func() string, evaluate func() error) error {
+// around evaluates something of a module, noted as long as it takes; parts identify it.
+func (m Mark) around(what string, parts func() []string, evaluate func() error) error {
 	if m == nil {
 		return evaluate()
 	}
-	ended, err := m(what, digest())
+	sum := sha256.New()
+	for _, part := range parts() {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	ended, err := m(what, hex.EncodeToString(sum.Sum(nil)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	err = evaluate()
 	ended(err == nil)
 	return err
-}
-
-// digestOf identifies what is evaluated.
-func digestOf(parts ...string) string {
-	sum := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(sum, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Engine is the state machine. It is not safe for concurrent use. It alone changes several modules. Work on one is a
@@ -89,13 +83,6 @@ type View struct {
 	standings *standings.Standings
 }
 
-// releaseRetry spaces out failed release actions, CRDs and enabled() calls.
-var releaseRetry = lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
-
-// saveRetry spaces out failed writes of what is kept. Their success ends the waits of all that has failed, see
-// [Engine.back], so they find out soon that the API server is there again.
-var saveRetry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
-
 // New returns an engine that waits for [Start].
 func New(o Options) *Engine {
 	e := &Engine{View: View{
@@ -106,16 +93,12 @@ func New(o Options) *Engine {
 		modules:   map[string]*module{},
 		standings: standings.New(),
 	}}
-	e.layers = layers.New(layers.Options{Evaluate: func(what string, parts func() []string, evaluate func() error) error {
-		return o.Mark.around(what, func() string { return digestOf(parts()...) }, evaluate)
-	}})
+	e.layers = layers.New(layers.Options{Evaluate: o.Mark.around})
 	place := o.Place
 	if place == nil {
 		place = func(string, string) string { return o.configWhere() }
 	}
-	e.config = userconfig.New(userconfig.Options{Where: place, Evaluate: func(what string, parts []string, evaluate func() error) error {
-		return o.Mark.around(what, func() string { return digestOf(parts...) }, evaluate)
-	}})
+	e.config = userconfig.New(userconfig.Options{Where: place, Evaluate: o.Mark.around})
 	return e
 }
 
@@ -156,7 +139,7 @@ func (e *Engine) Handle(now time.Time, in Input) []Action {
 		e.settle(in)
 		e.setWake(asked)
 		if e.config.Known() {
-			e.standings.AllReady() // notes the first time
+			e.standings.AllReady(e.order()) // notes the first time
 		}
 	}
 	return e.out
@@ -193,8 +176,25 @@ func (e *Engine) route(m *module, in Input) {
 		e.drifted(m, in)
 	case Sent:
 		e.sent(m, in)
-	case answer:
-		e.answered(m, in)
+	case Evaluated:
+		e.evaluated(m, e.take(in.Op), in)
+	case SettingsChecked:
+		e.settingsChecked(m, e.take(in.Op), in)
+	case CRDsApplied:
+		e.crdsApplied(m, e.take(in.Op), in)
+	case Released:
+		e.take(in.Op)
+		e.released(m, in)
+	case Repaired:
+		e.repaired(m, e.take(in.Op), in)
+	case Uninstalled:
+		e.uninstalled(m, e.take(in.Op), in)
+	case Saved:
+		e.saved(m, e.take(in.Op), in)
+	case SetsRemoved:
+		e.setsRemoved(m, e.take(in.Op), in)
+	case Unheld:
+		e.unheld(m, e.take(in.Op), in)
 	}
 }
 
@@ -206,7 +206,7 @@ func (e *Engine) start(in Start) {
 		e.bar(m.hooks, in.Barred)
 	}
 	e.adoptConfig()
-	e.valuesMoved(e.layers.Compose(), nil)
+	e.valuesMoved(nil, e.layers.Compose(), nil)
 	e.findRemoved(in)
 	if !in.Standby {
 		for _, m := range e.everyone() {

@@ -39,17 +39,17 @@ func (t *turn) evaluated(m *module, a asked, in Evaluated) {
 	ev := &m.eval
 	switch {
 	case in.Err != nil && in.Decision.Unready == "":
-		ev.Ended(t.now, in.Err, releaseRetry, t.opts.Jitter)
+		ev.Ended(t.now, in.Err, t.opts.Jitter)
 		if m.life != down {
 			t.note(builtins.LevelError, m, "", "enabled(): "+in.Err.Error()+"; its last answer stays in force")
 		}
 	case in.Decision.Answer == builtins.AnswerDisabled && a.version != m.values.Version():
 		ev.Running = false // a no has to be meant for the values as they are
 	case in.Err != nil: // of readiness(): enabled() has answered
-		ev.Ended(t.now, errors.New(in.Decision.Unready), releaseRetry, t.opts.Jitter)
+		ev.Ended(t.now, errors.New(in.Decision.Unready), t.opts.Jitter)
 		ev.Done, ev.version, ev.decision = true, a.version, in.Decision
 	default:
-		ev.Ended(t.now, nil, releaseRetry, t.opts.Jitter)
+		ev.Ended(t.now, nil, t.opts.Jitter)
 		ev.version, ev.decision = a.version, in.Decision
 	}
 }

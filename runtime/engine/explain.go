@@ -50,7 +50,7 @@ func (g *ground) noModule(name string) error {
 // sources is the section of a module with the layers of its hooks and their calls.
 func (g *ground) sources(m *module) values.SectionSources {
 	out := values.SectionSources{Section: m.values.Section(), ConfigName: g.configName()}
-	out.ConfigText = g.config.Text(out.Key)
+	out.ConfigText = g.config.Seen().Data[out.Key]
 	if object := g.config.ValuesFrom(m.name); object != "" {
 		out.ConfigName, out.ConfigText, out.Object = object, "", true
 	}
@@ -63,8 +63,8 @@ func (v *View) ModuleSpec(module string) map[string]any { return v.config.Spec(m
 // configName names the user's ConfigMap, with what became of it.
 func (g *ground) configName() string {
 	name := fmt.Sprintf("ConfigMap %s/%s", g.opts.Namespace, g.opts.Name)
-	if g.config.Known() && g.config.State() != ConfigPresent {
-		name += " (as it was; now " + string(g.config.State()) + ")"
+	if g.config.Known() && g.config.Seen().State != ConfigPresent {
+		name += " (as it was; now " + string(g.config.Seen().State) + ")"
 	}
 	return name
 }

@@ -25,8 +25,8 @@ func (v *View) facts(m *module) verdicts.Facts {
 		// A release of the module has another name or namespace than its tree says.
 		Renamed: slices.ContainsFunc(m.pass.Refs(), func(ref ReleaseRef) bool { return ref != m.ref(v.opts.Namespace) }),
 	}
-	if v.config.State() == ConfigUnreadable && !v.config.Held() {
-		f.ConfigUnread = v.config.Reason()
+	if v.config.Seen().State == ConfigUnreadable && !v.config.Held() {
+		f.ConfigUnread = v.config.Seen().Reason
 	}
 	if m.removed {
 		f.NewBroken = v.brokenNew(m)
@@ -48,7 +48,7 @@ func (v *View) goneness(m *module) verdicts.Gone {
 		return verdicts.Leaving
 	case v.elsewhere(m):
 		return verdicts.Elsewhere
-	case m.hollow:
+	case v.hollow(m):
 		return verdicts.Hollow
 	case m.stays.After(v.now):
 		return verdicts.Moment
@@ -152,7 +152,7 @@ func (m *module) settled() bool {
 	if !m.verdict.Do.Runs() {
 		return m.verdict.Settled || m.crds.Err != ""
 	}
-	if m.crds.Err != "" || m.pass.Ready() || m.pass.Err() != "" || m.pass.Held() != "" {
+	if m.crds.Err != "" || m.pass.Ready() || m.pass.Failed().Err != "" || m.pass.Held() != "" {
 		return true
 	}
 	for _, h := range m.hooks {

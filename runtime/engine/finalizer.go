@@ -119,21 +119,6 @@ func (h *hook) watchFormer() {
 	}
 }
 
-// startFormer starts the watches of such kinds that have waited until the tree takes away what it lacks.
-func (t *turn) startFormer(m *module) {
-	if m.life != up {
-		return
-	}
-	incarnation := t.op()
-	for _, h := range m.hooks {
-		for _, w := range h.watches {
-			if w.Decl.Former && w.ID == "" {
-				t.startWatch(h, w, incarnation)
-			}
-		}
-	}
-}
-
 // unholds says for what reason a finalizer may be taken off objects.
 func (g *ground) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 	h, useless := m.byKey[f.Hook], m.broken == ""
@@ -154,22 +139,20 @@ func (g *ground) unholds(m *module, f finalizers.Finalizer) finalizers.Reason {
 
 func (t *turn) unheld(m *module, asked asked, in Unheld) {
 	a := asked.action.(Unhold)
-	sweep := finalizers.Sweep{Finalizer: finalizers.Finalizer{Hook: a.Hook, Name: a.Finalizer, APIVersion: a.APIVersion, Kind: a.Kind}, Reason: finalizers.Useless}
-	if a.Watch != "" {
-		sweep.Reason = finalizers.Unwatched
-	}
-	failed, gone := m.finalizers.End(t.now, sweep, in.Err, t.opts.Jitter)
+	failed, gone := m.finalizers.End(t.now, a.Hook, in.Err, t.opts.Jitter)
 	if failed == 1 {
-		t.note(builtins.LevelWarn, m, sweep.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", sweep.Name, sweep.Kind, in.Err))
+		t.note(builtins.LevelWarn, m, a.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", a.Finalizer, a.Kind, in.Err))
 	}
-	if h := m.byKey[a.Hook]; h != nil && m.life != down {
+	h := m.byKey[a.Hook]
+	works := h != nil && m.life != down
+	if works {
 		for _, o := range in.Unwatched {
 			t.cleanUnwatched(h, o)
 		}
 	}
 	if gone {
-		m.keepFinalizer(sweep.Hook)
-		if h := m.byKey[sweep.Hook]; h != nil && m.life != down {
+		m.keepFinalizer(a.Hook)
+		if works {
 			t.willHold(h)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/causes"
 	"github.com/starling-operator/starling/runtime/engine/layers"
 	"github.com/starling-operator/starling/runtime/engine/lookups"
+	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/repairs"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/engine/timers"
@@ -28,7 +29,6 @@ type hook struct {
 	gen       *generation.Hook
 	module    *module
 	lane      *lane.Lane[builtins.Event]
-	before    []*hook // that had this id: runs of theirs are still under way
 	subjects  *subjects.Set
 	watches   watches.Set
 	schedules timers.Set
@@ -54,19 +54,39 @@ const ofRuns = ""
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New(), repairs: map[string]repairs.Rounds[reconcile.ID]{}, limits: map[string]*rate.Limiter{}}
 	h.subjects = subjects.New(g.ID, h.forEach())
-	if g.MinInterval > 0 {
-		h.limits[ofRuns] = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
+	h.limit()
+	h.bind(g.Bindings, nil, nil)
+	return h
+}
+
+// limit bounds how often the hook runs, as it has declared that.
+func (h *hook) limit() {
+	delete(h.limits, ofRuns)
+	if h.gen.MinInterval > 0 {
+		h.limits[ofRuns] = rate.NewLimiter(rate.Every(h.gen.MinInterval), h.gen.Burst)
 	}
-	for i := range g.Bindings {
-		b := &g.Bindings[i]
-		switch {
+}
+
+// bind gives the hook the timers and watches of bindings: those there were that are the same, or new ones.
+func (h *hook) bind(bindings []builtins.Binding, ticks timers.Set, seen watches.Set) {
+	for i := range bindings {
+		switch b := &bindings[i]; {
 		case b.Schedule != nil:
-			h.schedules = append(h.schedules, timers.New(g.ID, b.Name, b.Schedule))
+			t := ticks.Of(b.Name)
+			if before := t; t == nil || !t.Is(b.Schedule) {
+				t = timers.New(h.gen.ID, b.Name, b.Schedule)
+				t.Follow(before)
+			}
+			h.schedules = append(h.schedules, t)
 		case b.Watch != nil:
-			h.watches = append(h.watches, watches.New(b.Name, b.Watch))
+			w := seen.Of(b.Name)
+			if w == nil || !sees(w.Decl, b.Watch) {
+				w = watches.New(b.Name, b.Watch)
+			}
+			w.Decl = b.Watch
+			h.watches = append(h.watches, w)
 		}
 	}
-	return h
 }
 
 // startup is the hook's binding to the start of its module, or nil.
@@ -154,6 +174,18 @@ func (t *turn) startWatches(h *hook, incarnation uint64) {
 	}
 }
 
+// startRest starts the watches of a module that is up which have not begun: new ones, and those of kinds that the tree
+// has lacked.
+func (t *turn) startRest(m *module, incarnation uint64) {
+	for _, h := range m.hooks {
+		for _, w := range h.watches {
+			if w.ID == "" {
+				t.startWatch(h, w, incarnation)
+			}
+		}
+	}
+}
+
 // startWatch starts a watch. Of kinds that the tree lacks for now none begins: runs do not know then which children
 // there are, and delete none.
 func (t *turn) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
@@ -174,7 +206,7 @@ func (t *turn) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(id lane.ID, now time.Time) bool {
 	h, asked := m.byKey[id.Group], id.Ask != 0
-	if h == nil || len(h.before) > 0 {
+	if h == nil || h.waitsForFormer() {
 		return false
 	}
 	if asked && h.gen.Session {
@@ -281,7 +313,9 @@ func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
 	h.ran.LastRun = new(t.now)
 	t.ask(h.module, a)
 	r := h.module.asked[id]
-	r.hook, r.subject, r.request, r.cause = h, s, work.ID.Ask, leads(cause, s, work.Events)
+	r.hook, r.subject, r.request = h, s, work.ID.Ask
+	// Only what comes by a watch can be made to wait: a release waits for the hooks of its stages.
+	r.cause = cause.Then(s.ID(), slices.ContainsFunc(work.Events, causes.OfWatch), string(releases.StageOf(work.Events)))
 }
 
 // runOf is a run about a subject, as far as that does not hang on what triggers it.

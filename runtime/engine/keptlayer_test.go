@@ -25,8 +25,8 @@ func TestAKeptLayerOfAGlobalHookIsChecked(t *testing.T) {
 		}
 		gen := &generation.Module{Global: true}
 		m := &module{
-			gen: gen, values: layers.New(layers.Options{}).Add(globalName, gen), byKey: map[string]*hook{h.gen.ID: h},
-			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}, saveRetry),
+			gen: gen, values: layers.New(layers.Options{}).Add(gen), byKey: map[string]*hook{h.gen.ID: h},
+			store: persist.New(map[string][]byte{s.Keys()[0]: change[s.Keys()[0]]}),
 		}
 		h.module = m
 		return m, (&Engine{}).readKept(m)

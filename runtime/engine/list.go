@@ -41,7 +41,7 @@ func (e *Engine) listModules(global *module) {
 		ops := []effect.ValueOp{{Op: effect.OpDefault, Path: []string{values.GlobalKey, values.EnabledModules}, Value: names}}
 		if !values.Equal(global.values.Layer(values.LayerEnabled), ops) {
 			global.values.Set(values.LayerEnabled, ops)
-			e.valuesMoved(global.values.Show(), nil)
+			e.valuesMoved(nil, global.values.Show(), nil)
 		}
 	}
 	e.touchAll(func(m *module) bool { // enabled() and readiness() may wait for those before it

@@ -53,9 +53,6 @@ func (t *turn) moved(h *hook, watch string, places []string, events ...builtins.
 
 // valuesRead has those look again that have looked at the values of a module.
 func (t *turn) valuesRead(m *module, causes []*effect.Cause) {
-	if len(causes) == 0 {
-		causes = []*effect.Cause{nil}
-	}
 	var events []builtins.Event
 	for _, cause := range causes {
 		events = append(events, valuesEvent(cause))

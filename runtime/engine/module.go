@@ -52,7 +52,6 @@ type module struct {
 	sets    *sets.Sets
 	removed bool      // it is not in the tree any more
 	stays   time.Time // until then what is not in the tree may come back: the module; of global, hooks
-	hollow  bool      // of one that is not in the tree: its folder is there, and empty
 	// incarnation is a number of an action: results of earlier ones count for nothing.
 	incarnation uint64
 	finalizers  *finalizers.Set
@@ -87,54 +86,37 @@ func (e *Engine) adopt(in Start) {
 	for _, p := range e.gen.Unknown {
 		e.do(Note{Level: builtins.LevelWarn, Module: p.Module, Message: p.String()})
 	}
-	e.global = e.newModule(globalName, gen.Global, in.store(globalName))
-	e.global.sets = sets.New(in.Sets[globalName]...)
+	e.global = e.newModule(globalName, gen.Global, in)
 	for _, name := range gen.Names {
-		g := gen.Modules[name]
-		m := e.newModule(name, g, in.store(name))
-		e.modules[name] = m
-		m.sets = sets.New(in.Sets[name]...)
-		m.pass = releases.New(releaseRetry, in.releases(name)...)
+		e.modules[name] = e.newModule(name, gen.Modules[name], in)
 	}
 	e.arrange()
-	for name, err := range e.gen.Graph.Problems {
-		if m := e.modules[name]; m.broken == "" {
-			m.broken = err.Error()
-		}
-	}
 }
 
-// releases are those of a module that earlier processes have installed.
-func (in *Start) releases(module string) []ReleaseRef {
-	return slices.DeleteFunc(slices.Clone(in.Installed), func(ref ReleaseRef) bool { return ref.Module != module })
-}
-
-// store is what earlier processes have kept of a module.
-func (in *Start) store(module string) *persist.Store {
-	if in.Standby {
-		return persist.Follow(in.Kept[module])
-	}
-	return persist.New(in.Kept[module], saveRetry)
-}
-
-func (e *Engine) newModule(name string, g *generation.Module, store *persist.Store) *module {
+// newModule is one of which earlier processes have left what in says.
+func (e *Engine) newModule(name string, g *generation.Module, in Start) *module {
 	if g == nil {
 		g = noGlobal
 	}
+	store := persist.New(in.Kept[name])
+	if in.Standby {
+		store = persist.Follow(in.Kept[name])
+	}
+	installed := slices.DeleteFunc(slices.Clone(in.Installed), func(ref ReleaseRef) bool { return ref.Module != name })
 	m := &module{
 		name: name, gen: g, from: e.gen.Of(name),
 		byKey:      map[string]*hook{},
 		queues:     map[string]*lane.Lane[builtins.Event]{},
 		asked:      map[uint64]*asked{},
-		sets:       sets.New(),
-		finalizers: finalizers.New(releaseRetry),
-		pass:       releases.New(releaseRetry),
-		repairs:    repairs.New(releaseRetry),
+		sets:       sets.New(in.Sets[name]...),
+		finalizers: finalizers.New(),
+		pass:       releases.New(installed...),
+		repairs:    repairs.New(),
 		store:      store,
-		values:     e.layers.Add(name, g),
+		values:     e.layers.Add(g),
 	}
 	if g.Err != nil {
-		m.broken = message.List(g.Err.Error())
+		m.own = message.List(g.Err.Error())
 	}
 	for _, gh := range g.Hooks {
 		h := newHook(m, gh)
@@ -146,9 +128,17 @@ func (e *Engine) newModule(name string, g *generation.Module, store *persist.Sto
 	}
 	static, why := e.staticValues(g)
 	m.renewValues(static)
-	m.broken = cmp.Or(m.broken, why)
-	m.own = m.broken
+	m.own = cmp.Or(m.own, why)
+	m.broken = e.whyBroken(name, m.own)
 	return m
+}
+
+// whyBroken says why a module cannot be used beside the others; own is why it cannot by itself, or "".
+func (g *ground) whyBroken(name, own string) string {
+	if err := g.gen.Graph.Problems[name]; err != nil && own == "" {
+		return err.Error()
+	}
+	return own
 }
 
 // isGlobal says that it is that of the global hooks.
@@ -234,7 +224,7 @@ func (t *turn) applyCRDs(m *module) {
 }
 
 func (e *Engine) crdsApplied(m *module, a asked, in CRDsApplied) {
-	m.crds.Ended(e.now, in.Err, releaseRetry, e.opts.Jitter)
+	m.crds.Ended(e.now, in.Err, e.opts.Jitter)
 	if in.Err == nil {
 		e.kindsCame()
 	}
@@ -294,7 +284,7 @@ func (e *Engine) show(m *module) {
 		level = builtins.LevelError
 	case status.ModuleFailed:
 		level = builtins.LevelError
-		if m.pass.Err() == "" && m.eval.Err == "" && m.crds.Err == "" {
+		if m.pass.Failed().Err == "" && m.eval.Err == "" && m.crds.Err == "" {
 			level = builtins.LevelDebug // the hook has said it already
 		}
 	case status.ModuleStarting, status.ModuleReleasing:

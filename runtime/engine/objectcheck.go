@@ -16,13 +16,9 @@ func (v *View) CheckObject(module string) ObjectCheck {
 	if m == nil || m.removed {
 		return nil
 	}
-	last, secrets := v.config.Accepted().Section(module), m.values.Secrets()
-	s := userconfig.Section{Name: m.name, Key: m.gen.Key, Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
-	gen := m.gen
+	last, secrets, s, gen := v.config.Accepted().Section(module), m.values.Secrets(), m.configSection(), m.gen
 	return func(values string, mark Mark, settings func(CheckSettings) SettingsChecked) []string {
-		wrong := userconfig.CheckObject(s, values, last, func(what string, parts []string, evaluate func() error) error {
-			return mark.around(what, func() string { return digestOf(parts...) }, evaluate)
-		}, func(q userconfig.Question) string {
+		wrong := userconfig.CheckObject(s, values, last, mark.around, func(q userconfig.Question) string {
 			return settings(CheckSettings{Module: gen, Old: q.Old, New: q.New}).against()
 		})
 		if texts := secrets.Texts(); len(wrong) > 0 && len(texts) > 0 {

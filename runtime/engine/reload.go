@@ -10,7 +10,6 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/engine/adoption"
-	"github.com/starling-operator/starling/runtime/engine/persist"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 )
@@ -24,8 +23,8 @@ type draft struct {
 	gen  *generation.Module
 	same bool // it has not changed
 	// values are those that do not move; nil: as they were.
-	values      *values.Composer
-	own, broken string
+	values *values.Composer
+	own    string
 }
 
 // reload puts the next generation in force, or says why not.
@@ -38,6 +37,7 @@ func (e *Engine) reload(in Reload) {
 		e.do(Refused{in.Generation, errNoModule.Error()})
 		return
 	}
+	hollow := e.gen.Tree.Hollow
 	drafts := e.adoptNext(in.Generation)
 	gen := e.gen
 	e.do(Adopted{gen.Generation})
@@ -60,15 +60,15 @@ func (e *Engine) reload(in Reload) {
 	for _, name := range gen.Names {
 		m := e.modules[name]
 		if m == nil {
-			m = e.newModule(name, gen.Modules[name], persist.New(nil, saveRetry))
-			m.incarnation, m.broken = e.op(), drafts[name].broken // an earlier one may have had its name
+			m = e.newModule(name, gen.Modules[name], Start{})
+			m.incarnation, m.broken = e.op(), e.whyBroken(name, drafts[name].own) // an earlier one may have had its name
 			e.modules[name] = m
 			e.bar(m.hooks, in.Barred)
 			continue
 		}
 		if m.removed {
-			m.removed, m.hollow, m.stays = false, false, time.Time{} // its end, if that is under way, is waited for
-			m.serves = nil                                           // the driver has heard that it is gone
+			m.removed, m.stays = false, time.Time{} // its end, if that is under way, is waited for
+			m.serves = nil                          // the driver has heard that it is gone
 			for _, h := range m.hooks {
 				h.review = nil
 			}
@@ -82,13 +82,13 @@ func (e *Engine) reload(in Reload) {
 		m.from = gen.Of(m.name)
 	}
 	e.applySections()
-	e.valuesMoved(e.layers.Compose(), nil) // a module that was edited moves without the user
+	e.valuesMoved(nil, e.layers.Compose(), nil) // a module that was edited moves without the user
 	for _, c := range changes {
 		e.bar(c.fresh, in.Barred)
 		e.bar(c.edited, in.Barred)
 		e.begun(c)
 	}
-	e.lookAtFolders()
+	e.lookAtFolders(hollow)
 	e.noteOrder()
 	e.config.Anew()
 	e.applyConfig()
@@ -128,13 +128,6 @@ func (e *Engine) adoptNext(next *generation.Generation) map[string]draft {
 	for name, why := range e.gen.Unfit {
 		d := drafts[name]
 		d.gen, d.own = e.gen.Modules[name], why
-		drafts[name] = d
-	}
-	for name, d := range drafts {
-		d.broken = d.own
-		if err := e.gen.Graph.Problems[name]; err != nil && d.broken == "" {
-			d.broken = err.Error()
-		}
 		drafts[name] = d
 	}
 	return drafts

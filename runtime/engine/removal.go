@@ -9,8 +9,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/status"
-	"github.com/starling-operator/starling/runtime/engine/releases"
-	"github.com/starling-operator/starling/runtime/engine/sets"
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -45,14 +43,12 @@ func (e *Engine) findRemoved(in Start) {
 		}
 		g := &generation.Module{Name: name, Key: name, Err: errGone}
 		order[name].Put(&g.Decl)
-		m := e.newModule(name, g, in.store(name))
-		m.sets = sets.New(in.Sets[name]...)
-		m.pass = releases.New(releaseRetry, in.releases(name)...)
+		m := e.newModule(name, g, in)
 		e.modules[name] = m
 		m.absent(e.now, e.opts.Grace)
 	}
 	e.arrange()
-	e.lookAtFolders()
+	e.lookAtFolders(nil)
 }
 
 // remove ends a module that is not in the tree any more.
@@ -80,8 +76,11 @@ func (m *module) absent(now time.Time, grace time.Duration) {
 	m.removed, m.stays = true, now.Add(grace)
 }
 
-// lookAtFolders notes whose folders hold nothing of a module: they may be ones that are being written.
-func (e *Engine) lookAtFolders() {
+// hollow says that the folder of a module is there, and holds nothing of it: it may be one that is being written.
+func (g *ground) hollow(m *module) bool { return slices.Contains(g.gen.Tree.Hollow, m.name) }
+
+// lookAtFolders looks at the folders of modules that are not in the tree; those that were hollow before are named.
+func (e *Engine) lookAtFolders(before []string) {
 	for _, m := range e.gone() {
 		switch {
 		case e.elsewhere(m): // nothing of it is taken away then, and its hooks of before_delete do not run here any more
@@ -89,14 +88,12 @@ func (e *Engine) lookAtFolders() {
 		case m.verdict.Do == verdicts.GiveBack:
 			m.stays = e.now.Add(e.opts.Grace)
 		}
-		hollow := slices.Contains(e.gen.Tree.Hollow, m.name)
-		switch {
-		case hollow && !m.hollow && m.there():
+		switch was := slices.Contains(before, m.name); {
+		case e.hollow(m) && !was && m.there():
 			e.note(builtins.LevelWarn, m, "", verdicts.HollowReason+"; remove the folder to uninstall it")
-		case !hollow && m.hollow:
+		case !e.hollow(m) && was:
 			m.stays = e.now.Add(e.opts.Grace)
 		}
-		m.hollow = hollow
 	}
 }
 
@@ -114,7 +111,9 @@ func (e *Engine) stay(until string) {
 			m.absent(e.now, e.opts.Grace)
 		}
 		for _, m := range e.all() {
-			e.startFormer(m)
+			if m.life == up {
+				e.startRest(m, e.op())
+			}
 		}
 		e.retryFailedSoon() // of releases that a newer tree has made
 	}
@@ -201,7 +200,7 @@ func (e *Engine) forgetGone(m *module) {
 	}
 	delete(e.modules, m.name)
 	e.layers.Drop(m.values)
-	e.valuesMoved(e.layers.Unexport(m.name), nil)
+	e.valuesMoved(nil, e.layers.Unexport(m.name), nil)
 	e.arrange()
 	if e.config.Drop(m.name) {
 		e.keepConfig()
@@ -214,7 +213,7 @@ func (e *Engine) forgetGone(m *module) {
 // waited for the objects of one that is gone.
 func (e *Engine) retryFailedSoon() {
 	for _, m := range e.modules {
-		if m.pass.Err() != "" {
+		if m.pass.Failed().Err != "" {
 			e.retrySoon(m)
 		}
 	}
@@ -224,7 +223,7 @@ func (e *Engine) retryFailedSoon() {
 // brought it.
 func (e *Engine) kindsCame() {
 	for _, m := range e.modules {
-		if m.pass.Awaits() == lane.AwaitsKind {
+		if m.pass.Failed().Awaits == lane.AwaitsKind {
 			m.pass.RetrySoon(e.now)
 			e.touch(m)
 		}

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/engine/releases"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
-	"github.com/starling-operator/starling/runtime/engine/timers"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/lane"
@@ -20,18 +17,9 @@ import (
 // change is what the next generation changes in the hooks of one module.
 type change struct {
 	module *module
-	fresh  []*hook    // that were not there
-	edited []*hook    // whose code is another one
-	watch  []begins   // of edited hooks: to start
-	timers timers.Set // of edited hooks: to start
+	fresh  []*hook // that were not there
+	edited []*hook // whose code is another one
 	stop   []*watches.Watch
-	stays  bool // the tree takes nothing away for now
-}
-
-// begins is a watch of a hook that has to be started.
-type begins struct {
-	hook  *hook
-	watch *watches.Watch
 }
 
 // renew has a module go on as the next generation has it. A change means that there is
@@ -40,7 +28,7 @@ func (t *turn) renew(m *module, d draft) *change {
 	if m.barred() { // it stays as it is
 		return nil
 	}
-	m.own, m.broken = d.own, d.broken
+	m.own, m.broken = d.own, t.whyBroken(m.name, d.own)
 	if d.same {
 		if d.values != nil {
 			m.renewValues(d.values)
@@ -91,7 +79,7 @@ func (t *turn) renewPass(m *module, old *generation.Module) {
 
 // renewHooks puts the hooks of the next generation into the place of those before.
 func (t *turn) renewHooks(m *module, old *generation.Module) *change {
-	c := &change{module: m, stays: t.globals.Stays != ""}
+	c := &change{module: m}
 	before := m.byKey
 	m.hooks, m.byKey = nil, map[string]*hook{}
 	// Their defaults are part of what hooks do.
@@ -100,17 +88,17 @@ func (t *turn) renewHooks(m *module, old *generation.Module) *change {
 		h := before[g.ID]
 		switch {
 		case h == nil:
-			h = m.freshHook(g)
+			h = newHook(m, g)
 			c.fresh = append(c.fresh, h)
 		case h.unlike(g):
-			next := m.freshHook(g)
+			next := newHook(m, g)
 			t.inherit(next, h)
 			c.stop = append(c.stop, h.watches...)
 			h = next
 			c.fresh = append(c.fresh, h)
 		default:
 			edited := all || h.gen != g && (g.Digest == "" || h.gen.Digest != g.Digest)
-			h.take(g, c)
+			c.stop = append(c.stop, h.take(g, t.globals.Stays != "")...)
 			if edited {
 				c.edited = append(c.edited, h)
 			}
@@ -189,75 +177,29 @@ func (t *turn) endHook(h *hook) {
 	t.refuseAsks(h, "it is another one now, or gone")
 }
 
-// freshHook makes a hook that begins once runs of those have ended that had its id.
-func (m *module) freshHook(g *generation.Hook) *hook {
-	h := newHook(m, g)
-	for r := range m.runs() {
-		if r.hook.gen.ID == g.ID && !slices.Contains(h.before, r.hook) {
-			h.before = append(h.before, r.hook)
-		}
-	}
-	return h
-}
-
-// take has a hook go on with its declaration in the next generation.
-func (h *hook) take(g *generation.Hook, c *change) {
-	old := h.gen
-	h.gen = g
+// take has a hook go on with its declaration in the next generation, and returns the watches that end with the one
+// before. While the tree takes nothing away, those of children of former kinds begin anew.
+func (h *hook) take(g *generation.Hook, stays bool) (stop []*watches.Watch) {
+	old, before, ticks := h.gen, h.watches, h.schedules
+	h.gen, h.watches, h.schedules = g, nil, nil
 	if old.MinInterval != g.MinInterval || old.Burst != g.Burst {
-		delete(h.limits, ofRuns)
-		if g.MinInterval > 0 {
-			h.limits[ofRuns] = rate.NewLimiter(rate.Every(g.MinInterval), g.Burst)
-		}
-	}
-	before, ticks := h.watches, h.schedules
-	h.watches, h.schedules = nil, nil
-	for i := range g.Bindings {
-		b := &g.Bindings[i]
-		switch {
-		case b.Schedule != nil:
-			h.takeTimer(ticks, b, c)
-		case b.Watch != nil:
-			h.takeWatch(before, old, b, c)
-		}
+		h.limit()
 	}
 	former := h.module.former(g)
-	for i := range former {
-		h.takeWatch(before, old, &former[i], c)
-	}
+	goOn := slices.DeleteFunc(slices.Clone(before), func(w *watches.Watch) bool {
+		each := w.Binding == g.ForEach
+		again := stays && slices.ContainsFunc(former, func(b builtins.Binding) bool { return b.Name == w.Binding })
+		return w.ID == "" || again || each != (w.Binding == old.ForEach) || each && old.Cleans() != g.Cleans()
+	})
+	h.bind(g.Bindings, ticks, goOn)
+	h.bind(former, nil, goOn)
 	for _, w := range before {
 		if !slices.Contains(h.watches, w) {
-			c.stop = append(c.stop, w)
+			stop = append(stop, w)
 		}
 	}
 	h.module.keepTicks(ticks, h.schedules)
-}
-
-func (h *hook) takeTimer(old timers.Set, b *builtins.Binding, c *change) {
-	before := old.Of(b.Name)
-	if before != nil && before.Is(b.Schedule) {
-		h.schedules = append(h.schedules, before)
-		return
-	}
-	t := timers.New(h.gen.ID, b.Name, b.Schedule)
-	t.Follow(before)
-	h.schedules = append(h.schedules, t)
-	c.timers = append(c.timers, t)
-}
-
-func (h *hook) takeWatch(old watches.Set, before *generation.Hook, b *builtins.Binding, c *change) {
-	for _, w := range old {
-		each := b.Name == h.gen.ForEach
-		if w.Binding == b.Name && w.ID != "" && !(b.Watch.Former && c.stays) && sees(w.Decl, b.Watch) && each == (b.Name == before.ForEach) &&
-			(!each || before.Cleans() == h.gen.Cleans()) {
-			w.Decl = b.Watch
-			h.watches = append(h.watches, w)
-			return
-		}
-	}
-	w := watches.New(b.Name, b.Watch)
-	h.watches = append(h.watches, w)
-	c.watch = append(c.watch, begins{h, w})
+	return stop
 }
 
 // sees says whether two watches keep the same of the same objects, and wake the same by it.
@@ -279,9 +221,7 @@ func (e *Engine) begun(c *change) {
 			h.watchFormer()
 			e.startWatches(h, incarnation)
 		}
-		for _, b := range c.watch {
-			e.startWatch(b.hook, b.watch, incarnation)
-		}
+		e.startRest(m, incarnation)
 	}
 	if m.life != down && e.leads() {
 		for _, h := range c.fresh {
@@ -291,9 +231,12 @@ func (e *Engine) begun(c *change) {
 		for _, h := range c.edited {
 			e.again(h)
 		}
-		for _, t := range c.timers {
-			i := slices.IndexFunc(m.hooks, func(h *hook) bool { return slices.Contains(h.schedules, t) })
-			e.startTimer(m.hooks[i], t)
+		for _, h := range m.hooks {
+			for _, t := range h.schedules {
+				if t.Next().IsZero() {
+					e.startTimer(h, t)
+				}
+			}
 		}
 	}
 	for _, w := range c.stop {

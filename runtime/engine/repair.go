@@ -92,7 +92,7 @@ func (t *turn) repair(m *module) {
 
 func (t *turn) repaired(m *module, a asked, in Repaired) {
 	if in.Lost && in.Waits == "" && in.Op > m.incarnation { // there is no release any more: the pass makes it anew
-		m.pass.Want(nil)
+		m.pass.Want(true, nil)
 	}
 	var objects []DriftObject
 	for _, k := range in.Written {

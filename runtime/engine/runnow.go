@@ -17,14 +17,6 @@ var ErrStandsBy = errors.New("this starling stands by")
 
 // Runnable returns the ids of the hooks that [RunNow] has run, or says why there is no run.
 func (v *View) Runnable(in RunNow) (hooks []string, err error) {
-	runs, err := v.runnable(in)
-	for _, h := range runs {
-		hooks = append(hooks, h.gen.ID)
-	}
-	return hooks, err
-}
-
-func (v *View) runnable(in RunNow) (hooks []*hook, err error) {
 	switch {
 	case v.gen == nil:
 		return nil, errors.New("nothing has been started yet; try again in a moment")
@@ -47,7 +39,7 @@ func (v *View) runnable(in RunNow) (hooks []*hook, err error) {
 		}
 		err = h.refusesRun()
 		if err == nil {
-			hooks = append(hooks, h)
+			hooks = append(hooks, h.gen.ID)
 		}
 	}
 	if in.Hook == "" { // the others run when their time comes
@@ -90,14 +82,15 @@ func (h *hook) refusesRun() error {
 
 // runNow queues what has been asked for.
 func (e *Engine) runNow(in RunNow) {
-	hooks, err := e.runnable(in)
+	hooks, err := e.Runnable(in)
 	if err != nil {
 		return // things have changed since Runnable was asked
 	}
 	if in.Hook == "" {
 		e.reconcile(Reconcile{Module: in.Module})
 	}
-	for _, h := range hooks {
+	for _, id := range hooks {
+		h := e.any(in.Module).byKey[id]
 		for _, s := range h.subjects.All() {
 			events := h.causes(s.Key)
 			for i := range events {

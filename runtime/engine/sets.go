@@ -12,7 +12,7 @@ import (
 // setsRemoved ends a removal of sets. There is one at a time: for an uninstall, or for hooks that are gone.
 func (t *turn) setsRemoved(m *module, a asked, in SetsRemoved) {
 	err := in.Err
-	if m.sets.Removed(a.action.(RemoveSets).Managers, in.Op, t.now, err, releaseRetry, t.opts.Jitter) {
+	if m.sets.Removed(a.action.(RemoveSets).Managers, in.Op, t.now, err, t.opts.Jitter) {
 		return
 	}
 	if err != nil { // of an uninstall, which is shown in one line

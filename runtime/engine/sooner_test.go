@@ -220,7 +220,7 @@ func TestValuesThatMoveShortenTheWaitOfAReleaseAndOfEnabled(t *testing.T) {
 	w.advance(6 * time.Minute)
 	move(w, "blue")
 	w.in(Released{Op: w.heldHelm.Op, Err: errors.New("no")})
-	if at := w.e.modules["web"].pass.RetryAt(); at.IsZero() || at.After(w.now.Add(time.Second)) {
+	if at := w.e.modules["web"].pass.Failed().At; at.IsZero() || at.After(w.now.Add(time.Second)) {
 		t.Errorf("Helm's next try is %s later", at.Sub(w.now))
 	}
 

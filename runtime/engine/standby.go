@@ -84,36 +84,30 @@ func (t *turn) follow(m *module) {
 	}
 }
 
-// Answers says whether reviews of all modules that run are answered by whole snapshots; if not, whose are not.
+// Answers says whether reviews of all modules that run are answered by whole snapshots; if not, whose are not. A watch
+// with trouble keeps its own hook from answering, and nobody else.
 func (v *View) Answers() (bool, string) {
-	if v.gen == nil {
+	switch {
+	case v.gen == nil:
 		return false, "does not hold the lease"
-	}
-	why := v.cold()
-	return why == "", why
-}
-
-// cold says why reviews cannot be answered yet, or "". A watch with trouble keeps its own hook from answering, and
-// nobody else.
-func (v *View) cold() string {
-	if !v.config.Known() {
-		return "reading the configuration"
+	case !v.config.Known():
+		return false, "reading the configuration"
 	}
 	for _, name := range v.agenda.Tree() { // global is the first
 		m := v.any(name)
 		if m.verdict.State == status.ModuleStarting {
-			return "module " + m.name + " is starting: " + m.verdict.Reason
+			return false, "module " + m.name + " is starting: " + m.verdict.Reason
 		}
 		if m.life == down {
 			continue
 		}
 		for _, h := range m.hooks {
 			if !h.watches.Complete() && h.trouble() == "" {
-				return "hook " + h.gen.ID + ": its snapshots are not complete"
+				return false, "hook " + h.gen.ID + ": its snapshots are not complete"
 			}
 		}
 	}
-	return ""
+	return true, ""
 }
 
 // followKept makes what the one that leads has kept for a module count here: layers and states.

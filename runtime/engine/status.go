@@ -33,10 +33,10 @@ func (g *ground) moduleState(m *module) (status.ModuleState, string) {
 		}
 	}
 	switch {
-	case v.Do == verdicts.Uninstall && p.Err() != "" && !p.Uninstalling():
-		return status.ModuleFailed, fmt.Sprintf("uninstall: %s (try %d)", p.Err(), p.Tries())
-	case v.Do == verdicts.GiveBack && p.Err() != "":
-		return status.ModuleFailed, "its release is not given back: " + p.Err()
+	case v.Do == verdicts.Uninstall && p.Failed().Err != "" && !p.Uninstalling():
+		return status.ModuleFailed, fmt.Sprintf("uninstall: %s (try %d)", p.Failed().Err, p.Failed().Attempt)
+	case v.Do == verdicts.GiveBack && p.Failed().Err != "":
+		return status.ModuleFailed, "its release is not given back: " + p.Failed().Err
 	case v.Do.Goes(), m.life == leaving, p.Uninstalling(): // or about to, once Helm has ended what it does
 		return status.ModuleUninstalling, v.Reason
 	case v.State != "":
@@ -45,10 +45,10 @@ func (g *ground) moduleState(m *module) (status.ModuleState, string) {
 		return status.ModuleFailed, "crds: " + m.crds.Err
 	case v.Do != verdicts.Install:
 		return status.ModulePaused, "hooks run, the release is left alone"
-	case p.Awaits() == lane.AwaitsTree:
-		return status.ModuleWaiting, p.Err()
-	case p.Err() != "":
-		return status.ModuleFailed, p.Err()
+	case p.Failed().Awaits == lane.AwaitsTree:
+		return status.ModuleWaiting, p.Failed().Err
+	case p.Failed().Err != "":
+		return status.ModuleFailed, p.Failed().Err
 	}
 	if gate := m.gate(); gate != "" {
 		for _, h := range m.hooks {
@@ -91,21 +91,13 @@ func (g *ground) moduleState(m *module) (status.ModuleState, string) {
 // still on its way. A later change, such as a module that is switched on, changes it no more: an upgrade is no reason
 // to be taken out of service. A standby is ready once it answers.
 func (v *View) Ready() (bool, string) {
-	switch {
-	case v.gen == nil:
-		return false, "does not hold the lease"
-	case !v.config.Known():
-		return false, "reading the configuration"
-	case v.standsBy():
+	if v.gen == nil || !v.config.Known() || v.standsBy() {
 		return v.Answers()
 	}
-	if v.standings.AllReady() {
+	if v.standings.AllReady(v.order()) {
 		return true, ""
 	}
 	name := v.standings.Coming(v.order())
-	if name == "" {
-		return false, ""
-	}
 	state, reason := v.moduleState(v.modules[name])
 	return false, strings.TrimSpace("module " + name + " is " + string(state) + " " + reason)
 }
@@ -115,7 +107,7 @@ func (g *ground) onItsWay(m *module) bool {
 	state, _ := g.moduleState(m)
 	switch state {
 	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
-		return m.pass.Err() == ""
+		return m.pass.Failed().Err == ""
 	}
 	return false
 }
@@ -150,10 +142,10 @@ func (v *View) Status() status.Status {
 }
 
 func (g *ground) configStatus() status.Config {
-	out := status.Config{State: status.ConfigOK, Reason: g.config.Reason()}
+	out := status.Config{State: status.ConfigOK, Reason: g.config.Seen().Reason}
 	switch {
-	case g.config.State() == ConfigPresent:
-	case g.config.State() == ConfigUnreadable, g.config.Held():
+	case g.config.Seen().State == ConfigPresent:
+	case g.config.Seen().State == ConfigUnreadable, g.config.Held():
 		out.State = status.ConfigHeld
 	default:
 		out.State = status.ConfigMissing
@@ -188,14 +180,14 @@ func (v *View) moduleStatus(m *module) status.Module {
 		return status.Module{Name: m.name, State: state, Reason: reason, Enabled: true, LastError: reason, Since: v.standings.Since(m.name)}
 	}
 	out := status.Module{
-		Name: m.name, State: state, Reason: reason, Since: v.standings.Since(m.name), LastError: m.pass.Err(),
+		Name: m.name, State: state, Reason: reason, Since: v.standings.Since(m.name), LastError: m.pass.Failed().Err,
 		Enabled: !m.removed && v.resolveSwitch(m).On && m.verdict.State != status.ModuleOff, Unknown: m.findings[unknown],
 		Problems: v.problems(m), Upgrading: state == status.ModuleReady && (!m.pass.Idle() || m.asking()),
 	}
-	if m.pass.Awaits() == lane.AwaitsTree {
+	if m.pass.Failed().Awaits == lane.AwaitsTree {
 		out.LastError = ""
 	}
-	out.Config.Generation = v.config.Generation(m.name)
+	out.Config.Generation = v.config.Seen().Objects[m.name].Generation
 	for _, p := range v.config.Problems()[m.name] {
 		if p.Outcome == values.Unused {
 			out.Config.Unused = append(out.Config.Unused, p.Text)
@@ -208,7 +200,7 @@ func (v *View) moduleStatus(m *module) status.Module {
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
 	out.Released = m.released()
-	out.NextTry, out.Stalled = future(m.pass.RetryAt(), v.now), m.barred() || m.pass.Awaits() == lane.AwaitsChange
+	out.NextTry, out.Stalled = future(m.pass.Failed().At, v.now), m.barred() || m.pass.Failed().Awaits == lane.AwaitsChange
 	out.Drifted, out.Unseen = v.driftStatus(m), m.findings[unseen]
 	if why := m.repairs.Unsure(); why != "" {
 		out.Unseen = append(slices.Clip(out.Unseen), why)

@@ -5,6 +5,7 @@ import (
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -32,7 +33,7 @@ func (t *turn) retrySoon(m *module) {
 		return
 	}
 	t.agenda.Moved(m.name)
-	soon := t.now.Add(releaseRetry.Min)
+	soon := t.now.Add(lane.Long.Min)
 	m.pass.RetrySoon(soon)
 	m.eval.Soon(soon)
 	for _, h := range m.hooks {
@@ -56,29 +57,19 @@ func (e *Engine) showLayers(m *module) {
 	}
 	causes := m.moves
 	m.moves = nil
-	e.valuesMovedBy(m, m.values.Show(), causes...)
+	e.valuesMoved(m, m.values.Show(), causes...)
 }
 
-// valuesMoved has modules look at their values, which are others now, each for all of these causes.
-func (e *Engine) valuesMoved(names []string, causes ...*effect.Cause) {
-	e.valuesMovedBy(nil, names, causes...)
-}
-
-// valuesMovedBy is valuesMoved for what hooks of a module have set.
-func (e *Engine) valuesMovedBy(by *module, names []string, causes ...*effect.Cause) {
+// valuesMoved has modules look at their values, which are others now, each for all of these causes; by is the module
+// whose hooks have set them, nil: none has.
+func (e *Engine) valuesMoved(by *module, names []string, causes ...*effect.Cause) {
 	for _, name := range names {
 		m := e.any(name)
 		if m.barred() {
 			continue
 		}
 		e.valuesRead(m, causes)
-		switch m {
-		case e.global:
-		case by:
-			m.pass.Want(causes...)
-		default:
-			m.pass.WantOfOthers(causes...)
-		}
+		m.pass.Want(m == by, causes...) // of the global hooks nobody looks at it
 		e.retrySoon(m)
 		e.touch(m)
 	}

@@ -91,7 +91,7 @@ func (m *module) retry(now time.Time) (at time.Time) {
 	sooner(m.crds.At)
 	sooner(m.sets.Next())
 	sooner(m.eval.At)
-	sooner(m.pass.RetryAt())
+	sooner(m.pass.Failed().At)
 	sooner(m.repairs.Next())
 	sooner(m.store.Next())
 	sooner(m.stays)

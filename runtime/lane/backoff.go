@@ -16,6 +16,9 @@ type Backoff struct {
 	Factor float64
 }
 
+// Long spaces out what may fail for long: releases, CRDs, enabled(), repairs.
+var Long = Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}
+
 // Delay returns the wait after that many failures in a row (1 or more). Jitter, in [0,1), spreads it by up to 20 %
 // upwards, so that what failed together does not come back together; the result never exceeds Max.
 func (b Backoff) Delay(failures int, jitter float64) time.Duration {
@@ -150,11 +153,11 @@ type Task struct {
 // Due says that a try may begin now.
 func (t *Task) Due(now time.Time) bool { return !t.Running && !t.Waits(now) }
 
-// Ended takes in the end of a try.
-func (t *Task) Ended(now time.Time, err error, b Backoff, jitter func() float64) {
+// Ended takes in the end of a try. Those that fail are spaced out by [Long].
+func (t *Task) Ended(now time.Time, err error, jitter func() float64) {
 	if err != nil {
 		t.Running = false
-		t.Failed(now, err, b, jitter())
+		t.Failed(now, err, Long, jitter())
 		return
 	}
 	*t = Task{Done: true}

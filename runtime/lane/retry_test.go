@@ -76,7 +76,7 @@ func TestRetryOfWhatAwaitsAnEnd(t *testing.T) {
 }
 
 func TestTask(t *testing.T) {
-	now, backoff := time.Unix(0, 0), Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
+	now := time.Unix(0, 0)
 	jitter := func() float64 { return 0 }
 	var task Task
 	if !task.Due(now) {
@@ -85,7 +85,7 @@ func TestTask(t *testing.T) {
 	if task.Running = true; task.Due(now) {
 		t.Error("two tries at a time")
 	}
-	task.Ended(now, errors.New("no"), backoff, jitter)
+	task.Ended(now, errors.New("no"), jitter)
 	if task.Err != "no" || task.Done || task.Due(now) || !task.Due(task.At) {
 		t.Errorf("after a failure: %+v", task)
 	}
@@ -94,7 +94,7 @@ func TestTask(t *testing.T) {
 		t.Error("it still waits")
 	}
 	task.Running = true
-	task.Ended(now, nil, backoff, jitter)
+	task.Ended(now, nil, jitter)
 	if task != (Task{Done: true}) {
 		t.Errorf("at its end: %+v", task)
 	}

@@ -89,10 +89,7 @@ func (f Finalizer) sameKind(other Finalizer) bool {
 }
 
 // Set holds the finalizers of one module, one per hook.
-type Set struct {
-	hooks   map[string]*state
-	backoff lane.Backoff
-}
+type Set struct{ hooks map[string]*state }
 
 type state struct {
 	Finalizer
@@ -110,8 +107,8 @@ const (
 	swept
 )
 
-// New returns a set without any. Sweeps that fail are spaced out by the backoff.
-func New(backoff lane.Backoff) *Set { return &Set{hooks: map[string]*state{}, backoff: backoff} }
+// New returns a set without any.
+func New() *Set { return &Set{hooks: map[string]*state{}} }
 
 // Reason says why finalizers are taken off objects.
 type Reason int
@@ -211,25 +208,23 @@ func (s *Set) Begin(now time.Time, why func(Finalizer) Reason) []Sweep {
 	return out
 }
 
-// End ends a sweep. It says how often that has failed in a row, and whether the finalizer
+// End ends the sweep of the finalizer of a hook. It says how often that has failed in a row, and whether the finalizer
 // is gone. Jitter returns numbers in [0,1).
-func (s *Set) End(now time.Time, sweep Sweep, err error, jitter func() float64) (failed int, gone bool) {
-	f := s.hooks[sweep.Hook]
-	if f == nil {
-		return 0, false
-	}
+func (s *Set) End(now time.Time, hook string, err error, jitter func() float64) (failed int, gone bool) {
+	f := s.hooks[hook]
+	under := f.under
 	f.under = None
 	switch {
 	case err != nil:
-		f.retry.Failed(now, err, s.backoff, jitter())
+		f.retry.Failed(now, err, lane.Long, jitter())
 		return f.retry.Attempt, false
-	case sweep.Reason == Unwatched:
+	case under == Unwatched:
 		if f.retry = (lane.Retry{}); f.swept == sweeps {
 			f.swept = swept
 		}
 		return 0, false
 	}
-	delete(s.hooks, sweep.Hook)
+	delete(s.hooks, hook)
 	return 0, true
 }
 

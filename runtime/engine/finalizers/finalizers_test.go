@@ -6,14 +6,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 var (
-	backoff = lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
-	now     = time.Unix(0, 0)
-	pods    = Finalizer{Hook: "web/a", APIVersion: "v1", Kind: "Pod", Name: Prefix + "web-1"}
+	now  = time.Unix(0, 0)
+	pods = Finalizer{Hook: "web/a", APIVersion: "v1", Kind: "Pod", Name: Prefix + "web-1"}
 )
 
 func noJitter() float64 { return 0 }
@@ -44,7 +41,7 @@ func TestNamesTellInstancesAndHooksApart(t *testing.T) {
 
 // One that is on objects of another kind goes from those first.
 func TestAnotherKindWaits(t *testing.T) {
-	s := New(backoff)
+	s := New()
 	if !s.Want(pods) || s.Want(pods) {
 		t.Error("what has changed is not told")
 	}
@@ -57,7 +54,7 @@ func TestAnotherKindWaits(t *testing.T) {
 	if len(sweeps) != 1 || sweeps[0].Finalizer != pods || s.Usable(pods) || !s.Sweeping() {
 		t.Fatalf("sweeps %v", sweeps)
 	}
-	if _, gone := s.End(now, sweeps[0], nil, noJitter); !gone || !s.Empty() || s.Sweeping() {
+	if _, gone := s.End(now, sweeps[0].Hook, nil, noJitter); !gone || !s.Empty() || s.Sweeping() {
 		t.Error("it is not gone")
 	}
 	if !s.Want(nodes) || !s.Usable(nodes) {
@@ -67,7 +64,7 @@ func TestAnotherKindWaits(t *testing.T) {
 
 // Objects that a hook does not watch any more are looked for once, until it comes up anew.
 func TestUnwatchedObjectsAreSweptOnce(t *testing.T) {
-	s := New(backoff)
+	s := New()
 	s.Adopt(pods)
 	for round := range 2 {
 		sweeps := s.Begin(now, because(Unwatched))
@@ -77,7 +74,7 @@ func TestUnwatchedObjectsAreSweptOnce(t *testing.T) {
 		if again := s.Begin(now, because(Unwatched)); len(again) > 0 {
 			t.Error("two sweeps at once")
 		}
-		s.End(now, sweeps[0], nil, noJitter)
+		s.End(now, sweeps[0].Hook, nil, noJitter)
 		if again := s.Begin(now, because(Unwatched)); len(again) > 0 || s.Empty() {
 			t.Error("it is swept again")
 		}
@@ -89,10 +86,10 @@ func TestUnwatchedObjectsAreSweptOnce(t *testing.T) {
 }
 
 func TestASweepThatFailsIsTriedAgain(t *testing.T) {
-	s := New(backoff)
+	s := New()
 	s.Adopt(pods)
 	sweep := s.Begin(now, because(Useless))[0]
-	if failed, gone := s.End(now, sweep, errors.New("no"), noJitter); failed != 1 || gone || !s.Next(now).Equal(now.Add(time.Second)) {
+	if failed, gone := s.End(now, sweep.Hook, errors.New("no"), noJitter); failed != 1 || gone || !s.Next(now).Equal(now.Add(time.Second)) {
 		t.Errorf("failed %d times, next at %s", failed, s.Next(now))
 	}
 	if len(s.Begin(now, because(Useless))) > 0 || len(s.Begin(now.Add(time.Second), because(Useless))) != 1 {
@@ -107,18 +104,18 @@ func TestASweepUnderWayCountsForNothingNew(t *testing.T) {
 		"other objects":   func(*Finalizer) {},
 		"another version": func(f *Finalizer) { f.APIVersion = "v2" },
 	} {
-		s := New(backoff)
+		s := New()
 		s.Adopt(pods)
 		sweep := s.Begin(now, because(Unwatched))[0]
 		next := pods
 		want(&next)
 		s.Want(next)
-		s.End(now, sweep, nil, noJitter)
+		s.End(now, sweep.Hook, nil, noJitter)
 		if again := s.Begin(now, because(Unwatched)); len(again) != 1 || again[0].Finalizer != next {
 			t.Errorf("%s: sweeps %v", what, again)
 		}
 	}
-	s := New(backoff)
+	s := New()
 	s.Adopt(pods)
 	sweep := s.Begin(now, because(Useless))[0]
 	next := pods
@@ -126,14 +123,14 @@ func TestASweepUnderWayCountsForNothingNew(t *testing.T) {
 	if s.Want(next); s.Usable(next) {
 		t.Error("it is used while it is being taken off")
 	}
-	if _, gone := s.End(now, sweep, nil, noJitter); !gone || !s.Empty() {
+	if _, gone := s.End(now, sweep.Hook, nil, noJitter); !gone || !s.Empty() {
 		t.Error("it is not gone")
 	}
 }
 
 // Kinds that a controller has owned stay with what is kept.
 func TestKindsStay(t *testing.T) {
-	s := New(backoff)
+	s := New()
 	one, other := pods, pods
 	one.Owns, other.Owns = JoinKinds([]string{"v1/Secret", "v1/ConfigMap", "v1/Secret"}), "apps/v1/Deployment"
 	if !s.Want(one) || !s.Want(other) || s.Want(other) || s.Want(one) {

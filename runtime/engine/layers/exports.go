@@ -118,10 +118,10 @@ func (m *Module) exports() (ops []effect.ValueOp) {
 	if len(m.gen.Decl.Exports) == 0 {
 		return nil
 	}
-	if before := m.in.global.set[exportsOf(m.name)]; m.tooMuch(m.composed) != "" {
+	if before := m.in.global.set[exportsOf(m.gen.Name)]; m.tooMuch(m.composed) != "" {
 		return before
 	}
-	at := builtins.ExportsPath(m.name)
+	at := builtins.ExportsPath(m.gen.Name)
 	// There is a map from the start on: templates need not ask for it.
 	ops = append(ops, effect.ValueOp{Op: effect.OpMerge, Path: at, Value: map[string]any{}})
 	secrets := m.Secrets().Texts()

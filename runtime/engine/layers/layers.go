@@ -35,13 +35,11 @@ type Layers struct {
 // Module is the values of one module, or the global ones. They move with [Module.Show], when
 // what a subject has set counts since then, and with [Layers.Configure].
 type Module struct {
-	in   *Layers
-	name string
-	gen  *generation.Module
+	in  *Layers
+	gen *generation.Module
 
 	values *values.Composer
 	set    map[string][]effect.ValueOp // by subject
-	waits  bool                        // something of that is not shown
 
 	composed map[string]any // the module's own values
 	seen     map[string]any // with what the module reads of `global`
@@ -53,24 +51,24 @@ func New(o Options) *Layers { return &Layers{o: o, modules: map[string]*Module{}
 
 // Add adds a module, or the global values, without any value. It takes the place of the one
 // of its name, which goes on by itself: global values move for it no more.
-func (l *Layers) Add(name string, gen *generation.Module) *Module {
-	m := &Module{in: l, name: name, gen: gen, set: map[string][]effect.ValueOp{}, values: values.NewComposer(values.Section{Name: name, Key: gen.Key})}
+func (l *Layers) Add(gen *generation.Module) *Module {
+	m := &Module{in: l, gen: gen, set: map[string][]effect.ValueOp{}, values: values.NewComposer(values.Section{Name: gen.Name, Key: gen.Key})}
 	if gen.Global {
-		l.global, l.switches = m, values.NewComposer(values.Section{Name: name})
+		l.global, l.switches = m, values.NewComposer(values.Section{Name: gen.Name})
 		return m
 	}
-	if before := l.modules[name]; before != nil {
+	if before := l.modules[gen.Name]; before != nil {
 		l.Drop(before)
 	}
-	l.modules[name] = m
+	l.modules[gen.Name] = m
 	l.readers.add(m)
 	return m
 }
 
 // Drop has global values move no more for a module.
 func (l *Layers) Drop(m *Module) {
-	if l.modules[m.name] == m {
-		delete(l.modules, m.name)
+	if l.modules[m.gen.Name] == m {
+		delete(l.modules, m.gen.Name)
 		l.readers.drop(m)
 	}
 }
@@ -86,14 +84,14 @@ func (m *Module) Renew(gen *generation.Module, static *values.Composer, there ma
 		_, derived := exporter(subject)
 		return !there[subject] && !derived || len(ops) == 0
 	})
-	if m.in.modules[m.name] == m {
+	if m.in.modules[m.gen.Name] == m {
 		m.in.readers.drop(m)
 		defer m.in.readers.add(m)
 	}
 	m.gen = gen
 	m.values = static.WithHooks(m.hooks(m.set, m.section))
 	if m.isGlobal() {
-		m.in.switches = values.NewComposer(values.Section{Name: m.name, Hooks: m.hooks(m.set, values.SwitchOps)})
+		m.in.switches = values.NewComposer(values.Section{Name: m.gen.Name, Hooks: m.hooks(m.set, values.SwitchOps)})
 	}
 }
 
@@ -137,7 +135,6 @@ func (m *Module) Set(subject string, ops []effect.ValueOp) (switches bool) {
 		delete(m.set, subject)
 	}
 	m.values = m.values.WithHook(subject, m.section(ops))
-	m.waits = true
 	if !m.isGlobal() {
 		return false
 	}
@@ -149,10 +146,6 @@ func (m *Module) Set(subject string, ops []effect.ValueOp) (switches bool) {
 // Show has the values show all that was set. It returns the names of the modules whose
 // values are others then, "global" among them.
 func (m *Module) Show() (moved []string) {
-	if !m.waits {
-		return nil
-	}
-	m.waits = false
 	now := m.values.Compose()
 	switch below := now[values.GlobalKey] != nil || m.composed[values.GlobalKey] != nil; {
 	case object.Identical(now, m.composed):
@@ -161,7 +154,7 @@ func (m *Module) Show() (moved []string) {
 	case !below || m.compose(): // global values may hide what is below `global`
 		m.composed = now
 		m.moved()
-		return m.in.export([]string{m.name})
+		return m.in.export([]string{m.gen.Name})
 	}
 	return nil
 }
@@ -179,9 +172,9 @@ func (l *Layers) Configure(config values.Config) (moved []string) {
 		was, now := l.global.composed, next.Compose()
 		l.global.values, l.global.composed = next, now
 		if !reflect.DeepEqual(was, now) {
-			moved = append(moved, l.global.name)
+			moved = append(moved, l.global.gen.Name)
 			for _, m := range l.readers.of(was, now) {
-				look[m.name] = m
+				look[m.gen.Name] = m
 			}
 		}
 	}
@@ -193,7 +186,7 @@ func (l *Layers) Configure(config values.Config) (moved []string) {
 func (l *Layers) Compose() (moved []string) {
 	now := l.global.values.Compose()
 	if !reflect.DeepEqual(now, l.global.composed) {
-		moved = append(moved, l.global.name)
+		moved = append(moved, l.global.gen.Name)
 	}
 	l.global.composed = now
 	return l.exportAll(append(moved, compose(l.modules)...))
@@ -215,11 +208,11 @@ func compose(modules map[string]*Module) (moved []string) {
 func (l *Layers) globalMoved(now map[string]any) []string {
 	was := l.global.composed
 	l.global.composed = now
-	moved := []string{l.global.name}
+	moved := []string{l.global.gen.Name}
 	for _, m := range l.readers.of(was, now) {
 		if m.readsMoved() {
 			m.moved()
-			moved = append(moved, m.name)
+			moved = append(moved, m.gen.Name)
 		}
 	}
 	return moved

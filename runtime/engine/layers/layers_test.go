@@ -49,7 +49,7 @@ func (a *all) add(name string, gen *generation.Module, subjects ...string) {
 		a.t.Fatal(broken)
 	}
 	if a.of[name] == nil {
-		a.of[name] = a.Add(name, gen)
+		a.of[name] = a.Add(gen)
 	}
 	a.of[name].Renew(gen, static, there)
 }

@@ -56,7 +56,7 @@ func (r readers) of(was, now map[string]any) []*Module {
 			maps.Copy(found, r[k])
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b *Module) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Keys(found), func(a, b *Module) int { return strings.Compare(a.gen.Name, b.gen.Name) })
 }
 
 // equal is quick: maps that differ in memory may be equal all the same.

@@ -68,18 +68,13 @@ func (s Secrets) Texts() []string {
 	return append(s.own.SecretTexts(), s.global.SecretTexts()...)
 }
 
-// CheckConfig says what is wrong with what the user sets; last is what is in force.
-func (m *Module) CheckConfig(next, last map[string]any) []values.Problem {
-	return m.values.CheckConfig(next, last)
-}
-
 // RefuseConfig says why what a hook makes of the user's config would not come into force. The hook is
 // whose code has asked for it, digest identifies that.
 func (m *Module) RefuseConfig(hook, digest string, next, last map[string]any) error {
 	var problems []values.Problem
 	parts := func() []string { return []string{digest, m.gen.SchemasDigest()} }
 	err := m.in.o.Evaluate("config of hook "+hook, parts, func() error {
-		if problems = m.CheckConfig(next, last); len(problems) > 0 {
+		if problems = m.values.CheckConfig(next, last); len(problems) > 0 {
 			return problems[0]
 		}
 		return nil
@@ -94,7 +89,7 @@ func (m *Module) Composer() *values.Composer { return m.values }
 // CheckHelm says why no chart must be rendered with the values.
 func (m *Module) CheckHelm() []values.Problem {
 	if why := m.tooMuch(m.composed); why != "" {
-		return []values.Problem{{Module: m.name, Message: why}}
+		return []values.Problem{{Module: m.gen.Name, Message: why}}
 	}
 	return m.values.CheckHelm()
 }

@@ -16,6 +16,10 @@ import (
 // Change is what one run changes, by key; nil for a key that goes.
 type Change map[string][]byte
 
+// Retry spaces out writes that fail. Once one has succeeded, all that has failed is tried again: so they find out soon
+// that the API server is there again.
+var Retry = lane.Backoff{Min: time.Second, Max: 15 * time.Second, Factor: 2}
+
 // Store is what counts of one module, by key, and how far that is written.
 type Store struct {
 	data    map[string][]byte
@@ -24,14 +28,12 @@ type Store struct {
 	joined  []uint64        // runs whose changes go with the next write
 	size    int             // of these changes, about, in bytes
 	until   time.Time       // the next write may wait until then for more of them
-	backoff lane.Backoff
-	retry   lane.Retry // of what is unsaved, after a write that has failed
+	retry   lane.Retry      // of what is unsaved, after a write that has failed
 }
 
-// New returns a store of what stands in the Secrets. Writes that fail are spaced out by the
-// backoff.
-func New(stands map[string][]byte, backoff lane.Backoff) *Store {
-	s := &Store{data: maps.Clone(stands), unsaved: map[string]bool{}, backoff: backoff}
+// New returns a store of what stands in the Secrets.
+func New(stands map[string][]byte) *Store {
+	s := &Store{data: maps.Clone(stands), unsaved: map[string]bool{}}
 	if s.data == nil {
 		s.data = map[string][]byte{}
 	}
@@ -40,7 +42,7 @@ func New(stands map[string][]byte, backoff lane.Backoff) *Store {
 
 // Follow returns a store of what another process keeps: what changes in it is written nowhere, and counts as kept.
 func Follow(stands map[string][]byte) *Store {
-	s := New(stands, lane.Backoff{})
+	s := New(stands)
 	s.unsaved = nil
 	return s
 }
@@ -180,7 +182,7 @@ func (s *Store) End(now time.Time, err error, jitter func() float64) (failed int
 		return 0
 	}
 	maps.Copy(s.unsaved, written)
-	s.retry.Failed(now, err, s.backoff, jitter())
+	s.retry.Failed(now, err, Retry, jitter())
 	return s.retry.Attempt
 }
 

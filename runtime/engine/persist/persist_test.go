@@ -10,20 +10,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 var (
-	backoff = lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
-	errNo   = errors.New("no")
-	one     = []byte("1")
-	two     = []byte("2")
-	origin  = time.Unix(0, 0)
+	errNo  = errors.New("no")
+	one    = []byte("1")
+	two    = []byte("2")
+	origin = time.Unix(0, 0)
 )
 
 func TestWhatIsTheSameIsNotWritten(t *testing.T) {
-	s := New(map[string][]byte{"a": one}, backoff)
+	s := New(map[string][]byte{"a": one})
 	s.Put("a", []byte("1"))
 	s.Put("b", nil)
 	if s.Due(origin, false) || !s.Clean() || !s.Stands("a") {
@@ -36,7 +33,7 @@ func TestWhatIsTheSameIsNotWritten(t *testing.T) {
 }
 
 func TestOneWriteAtATime(t *testing.T) {
-	s := New(nil, backoff)
+	s := New(nil)
 	s.Put("a", one)
 	if data := s.Begin(); string(data["a"]) != "1" || s.Due(origin, false) || s.Stands("a") {
 		t.Fatalf("written %v", data)
@@ -52,7 +49,7 @@ func TestOneWriteAtATime(t *testing.T) {
 }
 
 func TestAWriteWaitsForMoreRunsWhileThereIsRoomAndTime(t *testing.T) {
-	s := New(nil, backoff)
+	s := New(nil)
 	late := origin.Add(time.Second)
 	s.Join(1, 1, late)
 	if !s.Due(origin, false) || s.Due(origin, true) || !s.Due(late, true) || !s.Until().Equal(late) {
@@ -83,7 +80,7 @@ func TestAWriteWaitsForMoreRunsWhileThereIsRoomAndTime(t *testing.T) {
 }
 
 func TestAFailedWriteIsTriedAgainLater(t *testing.T) {
-	s := New(nil, backoff)
+	s := New(nil)
 	s.Put("a", one)
 	for i, want := range []time.Duration{time.Second, 2 * time.Second} {
 		s.Begin()
@@ -100,7 +97,7 @@ func TestAFailedWriteIsTriedAgainLater(t *testing.T) {
 }
 
 func TestClearTakesAllAway(t *testing.T) {
-	s := New(map[string][]byte{"a": one, "b": two}, backoff)
+	s := New(map[string][]byte{"a": one, "b": two})
 	s.Clear()
 	if data := s.Begin(); data != nil {
 		t.Errorf("written %v", data)
@@ -116,7 +113,7 @@ func TestWhatCountsStandsInTheEnd(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		stands := map[string][]byte{"a": one}
-		s := New(stands, backoff)
+		s := New(stands)
 		counts := maps.Clone(stands)
 		runs := map[uint64]Change{}
 		now := origin

@@ -45,7 +45,6 @@ const (
 
 // Pass is the state of a module's release.
 type Pass struct {
-	backoff  lane.Backoff
 	refs     []Ref // that are installed, as far as is known
 	revision int
 	phase    phase
@@ -63,11 +62,8 @@ type Pass struct {
 	retry lane.Retry // of Helm's last work
 }
 
-// New returns a release that nothing is known of. Work of Helm that fails is tried again as
-// backoff says.
-func New(backoff lane.Backoff, installed ...Ref) *Pass {
-	return &Pass{backoff: backoff, refs: installed}
-}
+// New returns a release of which nothing but what is installed is known.
+func New(installed ...Ref) *Pass { return &Pass{refs: installed} }
 
 // Refs are the releases that are installed, as far as is known: that of today, and such of
 // earlier names.
@@ -82,20 +78,11 @@ func (p *Pass) Ready() bool { return p.ready }
 // Revision is that of the release; 0 when it is not known.
 func (p *Pass) Revision() int { return p.revision }
 
-// Err says why Helm's last work has failed, or "".
-func (p *Pass) Err() string { return p.retry.Err }
-
-// Tries is how often it has failed in a row.
-func (p *Pass) Tries() int { return p.retry.Attempt }
-
-// Awaits says what Helm's last work has awaited, or "".
-func (p *Pass) Awaits() lane.Awaited { return p.retry.Awaits }
+// Failed says how Helm's last work has failed, and when it is tried again; zero when it has not.
+func (p *Pass) Failed() lane.Retry { return p.retry }
 
 // Held says why no pass begins until the values change, or "".
 func (p *Pass) Held() string { return p.hold }
-
-// RetryAt is when work that has failed is tried again; zero without such work.
-func (p *Pass) RetryAt() time.Time { return p.retry.At }
 
 // Wanted says that a pass begins as soon as it may.
 func (p *Pass) Wanted() bool { return p.wanted }
@@ -117,30 +104,16 @@ func (p *Pass) MustLeave() bool {
 	return p.phase == uninstalling || p.phase == afterDelete || p.left == builtins.StageBeforeDelete && !p.Installed()
 }
 
-// Want asks for a pass, for changes of values with these causes. Of all the shortest row of runs
-// counts, of those that are no work of after_helm hooks alone. Changes by before_helm hooks are
-// part of the pass that waits for them.
-func (p *Pass) Want(causes ...*effect.Cause) {
+// Want asks for a pass, for changes of values with these causes, by its own hooks or by others. Of all the shortest row
+// of runs counts, of those that are no work of after_helm hooks alone. Changes by its own before_helm hooks are part of
+// the pass that waits for them; after those of others, hooks that run, or have, may rest on the old values.
+func (p *Pass) Want(own bool, causes ...*effect.Cause) {
 	for _, cause := range causes {
-		if p.phase == beforeHelm && cause.InARow(string(builtins.StageBeforeHelm)) > 0 {
+		before := cause.InARow(string(builtins.StageBeforeHelm)) > 0
+		if p.phase == beforeHelm && before && own {
 			continue
 		}
-		if !p.wanted && p.phase != beforeHelm || compare(p.cause, cause) > 0 {
-			p.cause = cause
-		}
-		p.wanted = true
-	}
-}
-
-// WantOfOthers is Want for values of other modules that have moved. Hooks of before_helm that run, or
-// have, may rest on the old ones.
-func (p *Pass) WantOfOthers(causes ...*effect.Cause) {
-	for _, cause := range causes {
-		if p.phase != beforeHelm || cause.InARow(string(builtins.StageBeforeHelm)) == 0 {
-			p.Want(cause)
-			continue
-		}
-		if !p.wanted || compare(p.cause, cause) > 0 {
+		if !p.wanted && (p.phase != beforeHelm || before) || compare(p.cause, cause) > 0 {
 			p.cause = cause
 		}
 		p.wanted = true
@@ -158,7 +131,7 @@ func (p *Pass) Cause() *effect.Cause { return p.cause }
 // Begin has a module begin that comes up: what has failed before counts no more.
 func (p *Pass) Begin() {
 	p.retry = lane.Retry{}
-	p.Want(nil)
+	p.Want(true, nil)
 }
 
 // Renew has the release looked at that rests on other files now.
@@ -183,7 +156,7 @@ func (p *Pass) Stop() {
 
 func (p *Pass) failed(err error, now time.Time, jitter float64) {
 	p.wanted = true
-	p.retry.Failed(now, err, p.backoff, jitter)
+	p.retry.Failed(now, err, lane.Long, jitter)
 }
 
 // Helm is what became of the work of Helm.
@@ -213,7 +186,7 @@ func (p *Pass) Released(h Helm, now time.Time, jitter float64) {
 	default:
 		p.retry = lane.Retry{}
 		if h.Err != nil && !p.wanted { // until something changes
-			p.retry.Failed(now, h.Err, p.backoff, jitter)
+			p.retry.Failed(now, h.Err, lane.Long, jitter)
 			p.retry.At = time.Time{}
 		}
 		p.ready, p.revision = true, h.Revision

@@ -10,7 +10,6 @@ import (
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 var (
@@ -32,7 +31,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, installed ...Ref) *world {
-	w := &world{t: t, p: New(lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}, installed...), now: t0, ref: web, has: map[builtins.Stage][]string{}}
+	w := &world{t: t, p: New(installed...), now: t0, ref: web, has: map[builtins.Stage][]string{}}
 	w.m = Module{Open: true, Release: true, Chart: true, Seen: map[string]any{"v": 1}}
 	return w
 }
@@ -104,7 +103,7 @@ func (w *world) move() { w.moved(nil) }
 
 func (w *world) moved(causes ...*effect.Cause) {
 	w.m.Seen = map[string]any{"v": w.m.Seen["v"].(int) + 1}
-	w.p.Want(causes...)
+	w.p.Want(true, causes...)
 }
 
 func (w *world) released(err error, changed bool) {
@@ -283,7 +282,7 @@ func TestModulesThatMoveEachOthersValuesWithoutEnd(t *testing.T) {
 			w.ran("b", builtins.StageBeforeHelm, true, true)
 			w.released(nil, true)
 			w.m.Seen = map[string]any{"v": w.m.Seen["v"].(int) + 1}
-			w.p.WantOfOthers(w.p.Cause().Then("b", false, string(builtins.StageBeforeHelm)).Then("db/a", false, string(other)))
+			w.p.Want(false, w.p.Cause().Then("b", false, string(builtins.StageBeforeHelm)).Then("db/a", false, string(other)))
 			w.steps()
 		}
 		if why := w.p.Held(); rounds != MaxRow/2 || !strings.Contains(why, "after 40 runs of before_helm and after_helm hooks") || !strings.Contains(why, ": v;") {
@@ -294,7 +293,7 @@ func TestModulesThatMoveEachOthersValuesWithoutEnd(t *testing.T) {
 		w.steps()
 		w.want("before_helm")
 		var cause *effect.Cause
-		w.p.WantOfOthers(cause.Then("db/a", false, string(builtins.StageBeforeHelm)))
+		w.p.Want(false, cause.Then("db/a", false, string(builtins.StageBeforeHelm)))
 		w.ran("b", builtins.StageBeforeHelm, true, true)
 		w.want("before_helm")
 		w.ran("b", builtins.StageBeforeHelm, true, true)
@@ -379,16 +378,16 @@ func TestWorkThatFailsIsTriedAgain(t *testing.T) {
 	w.steps()
 	w.released(errors.New("no"), false)
 	w.want("install web")
-	if w.p.Err() != "no" || w.p.Ready() || !w.p.RetryAt().After(w.now) {
-		t.Errorf("err %q, ready %v, retry at %v", w.p.Err(), w.p.Ready(), w.p.RetryAt())
+	if w.p.Failed().Err != "no" || w.p.Ready() || !w.p.Failed().At.After(w.now) {
+		t.Errorf("err %q, ready %v, retry at %v", w.p.Failed().Err, w.p.Ready(), w.p.Failed().At)
 	}
 	w.p.RetrySoon(w.now.Add(time.Millisecond))
 	w.now = w.now.Add(time.Millisecond)
 	w.steps()
 	w.want("install web")
 	w.released(nil, true)
-	if w.p.Err() != "" || !w.p.Ready() {
-		t.Errorf("err %q, ready %v", w.p.Err(), w.p.Ready())
+	if w.p.Failed().Err != "" || !w.p.Ready() {
+		t.Errorf("err %q, ready %v", w.p.Failed().Err, w.p.Ready())
 	}
 }
 
@@ -425,7 +424,7 @@ func TestTheWayOut(t *testing.T) {
 			w.p.Uninstalled(web, errors.New("no"), w.now, 0)
 			w.steps()
 			w.want()
-			w.now = w.p.RetryAt()
+			w.now = w.p.Failed().At
 			w.steps()
 			w.want("uninstall web")
 			if !w.p.MustLeave() {
@@ -457,7 +456,7 @@ func TestAReleaseIsGivenBack(t *testing.T) {
 		t.Error("it is no work, or an uninstall")
 	}
 	w.p.Uninstalled(ref, errors.New("boom"), w.now, 0)
-	w.now = w.p.RetryAt()
+	w.now = w.p.Failed().At
 	w.steps()
 	w.want("give back web")
 	w.p.Uninstalled(ref, nil, w.now, 0)

@@ -24,9 +24,8 @@ type Object struct {
 
 // Repairs are those of one module.
 type Repairs struct {
-	backoff lane.Backoff
-	found   []Object
-	verify  bool // nobody knows which objects differ
+	found  []Object
+	verify bool // nobody knows which objects differ
 	// tries are those of objects that could not be put right: one holds up no other. The one of [all] is that of a look
 	// at all objects, and says that a repair is under way.
 	tries  map[effect.Ref]lane.Task
@@ -37,10 +36,9 @@ type Repairs struct {
 // all stands for all objects of a release.
 var all = effect.Ref{}
 
-// New returns the repairs of a release that is as it was left. Those that fail are tried again as
-// backoff says.
-func New(backoff lane.Backoff) *Repairs {
-	return &Repairs{backoff: backoff, tries: map[effect.Ref]lane.Task{}, rounds: Rounds[effect.Ref]{}}
+// New returns the repairs of a release that is as it was left.
+func New() *Repairs {
+	return &Repairs{tries: map[effect.Ref]lane.Task{}, rounds: Rounds[effect.Ref]{}}
 }
 
 // Found takes in all objects that differ now. With verify there may be others, and nobody knows
@@ -83,7 +81,7 @@ func (r *Repairs) Unsure() string {
 
 // due is when an object is put right.
 func (r *Repairs) due(k effect.Ref) time.Time {
-	at, until := r.tries[k].At, r.rounds.Until(k, r.backoff)
+	at, until := r.tries[k].At, r.rounds.Until(k)
 	if until.After(at) {
 		return until
 	}
@@ -163,7 +161,7 @@ func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contes
 			if t.Err == "" { // it has waited, and not failed
 				t.Attempt = 0
 			}
-			t.Failed(now, o.Err, r.backoff, jitter())
+			t.Failed(now, o.Err, lane.Long, jitter())
 		case o.Waits != "":
 			t.Attempt++
 			t.Err, t.At = "", now.Add(lane.Ending.Delay(t.Attempt, jitter()))
@@ -188,25 +186,21 @@ func (r *Repairs) Ended(o Outcome, now time.Time, jitter func() float64) (contes
 		return nil
 	}
 	for _, c := range o.Changes {
-		if !failed(c.Ref) && r.changed(c, now) {
+		if failed(c.Ref) {
+			continue
+		}
+		if len(c.Edits) == 0 {
+			c.Edits = []owned.Edit{{}}
+		}
+		first := false
+		for _, e := range c.Edits {
+			first = r.rounds.Add(c.Ref, e.Path.String(), e.By, now) || first
+		}
+		if first {
 			contested = append(contested, c.Ref)
 		}
 	}
 	r.rounds.Forget(now)
-	return contested
-}
-
-// changed counts the fields of an object. It says whether one is contested from now on.
-func (r *Repairs) changed(c Change, now time.Time) (contested bool) {
-	edits := c.Edits
-	if len(edits) == 0 {
-		edits = []owned.Edit{{}}
-	}
-	for _, e := range edits {
-		if r.rounds.Add(c.Ref, e.Path.String(), e.By, now) {
-			contested = true
-		}
-	}
 	return contested
 }
 

@@ -19,7 +19,7 @@ var (
 
 func still() float64 { return 0 }
 
-func fresh() *Repairs { return New(lane.Backoff{Min: time.Second, Max: 5 * time.Minute, Factor: 2}) }
+func fresh() *Repairs { return New() }
 
 func (r *Repairs) wantDue(t *testing.T, now time.Time, want ...effect.Ref) {
 	t.Helper()
@@ -251,14 +251,14 @@ func TestAContestIsOverAField(t *testing.T) {
 	}
 	r.wantContest(t, now, "")
 	r.edited(now, "kubectl-edit", "spec.replicas", "spec.paused") // those of before count
-	if until := r.rounds.Until(web, r.backoff); !until.IsZero() {
+	if until := r.rounds.Until(web); !until.IsZero() {
 		t.Errorf("it waits until %s", until)
 	}
 	if news := r.edited(now, "argo", "spec.paused"); len(news) != 1 {
 		t.Errorf("news: %v", news)
 	}
 	r.wantContest(t, now, "argo", "spec.paused")
-	if until := r.rounds.Until(web, r.backoff); !until.Equal(now.Add(time.Second)) {
+	if until := r.rounds.Until(web); !until.Equal(now.Add(time.Second)) {
 		t.Errorf("it waits until %s", until)
 	}
 	now = now.Add(time.Second)
@@ -293,7 +293,7 @@ func TestAContestOverWhatIsIgnoredIsOver(t *testing.T) {
 	r.wantContest(t, t0, "argo")
 	ignore(r, "Deployment/web")
 	r.wantContest(t, t0, "")
-	if len(r.rounds) > 0 || !r.rounds.Until(web, r.backoff).IsZero() {
+	if len(r.rounds) > 0 || !r.rounds.Until(web).IsZero() {
 		t.Errorf("rounds: %v", r.rounds)
 	}
 }

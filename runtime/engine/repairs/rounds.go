@@ -64,12 +64,12 @@ func (r Rounds[K]) drop(over func(k K, field string, at *round) bool) {
 
 // Until is when an object may be put right again; zero: at once. All of it waits for the field that waits longest:
 // which fields differ is known once it is read.
-func (r Rounds[K]) Until(k K, backoff lane.Backoff) (until time.Time) {
+func (r Rounds[K]) Until(k K) (until time.Time) {
 	for _, at := range r[k] {
 		if at.count < MaxRounds {
 			continue
 		}
-		if next := at.last.Add(backoff.Delay(at.count-MaxRounds+1, 0)); next.After(until) {
+		if next := at.last.Add(lane.Long.Delay(at.count-MaxRounds+1, 0)); next.After(until) {
 			until = next
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Sets) Strays(managers map[string]bool) []string {
 func (s *Sets) Removing() bool { return s.strays.Running }
 
 // Removed takes in the end of the removal of some sets. It says whether they were strays.
-func (s *Sets) Removed(managers []string, op uint64, now time.Time, err error, b lane.Backoff, jitter func() float64) (strays bool) {
+func (s *Sets) Removed(managers []string, op uint64, now time.Time, err error, jitter func() float64) (strays bool) {
 	for _, manager := range managers {
 		if err == nil && s.applied[manager] < op { // applied before
 			delete(s.applied, manager)
@@ -64,7 +64,7 @@ func (s *Sets) Removed(managers []string, op uint64, now time.Time, err error, b
 	if !s.Removing() {
 		return false
 	}
-	s.strays.Ended(now, err, b, jitter)
+	s.strays.Ended(now, err, jitter)
 	return true
 }
 

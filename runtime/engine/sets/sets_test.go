@@ -5,13 +5,10 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/starling-operator/starling/runtime/lane"
 )
 
 var (
-	now     = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	backoff = lane.Backoff{Min: time.Second, Max: time.Minute, Factor: 2}
+	now = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 )
 
 func jitter() float64 { return 0 }
@@ -22,14 +19,14 @@ func TestAllSetsGo(t *testing.T) {
 	if got := s.Managers(); !slices.Equal(got, []string{"web-a", "web-b"}) || !s.Any() {
 		t.Errorf("managers %v", got)
 	}
-	if s.Removed(s.Managers(), 6, now, errors.New("no"), backoff, jitter) || len(s.Managers()) != 2 {
+	if s.Removed(s.Managers(), 6, now, errors.New("no"), jitter) || len(s.Managers()) != 2 {
 		t.Error("what could not be removed is gone, or counts as a stray")
 	}
-	s.Removed(s.Managers(), 6, now, nil, backoff, jitter)
+	s.Removed(s.Managers(), 6, now, nil, jitter)
 	if got := s.Managers(); !slices.Equal(got, []string{"web-b"}) {
 		t.Errorf("left are %v: one that was applied meanwhile stays", got)
 	}
-	if s.Removed(s.Managers(), 8, now, nil, backoff, jitter); s.Any() || s.Due(now) {
+	if s.Removed(s.Managers(), 8, now, nil, jitter); s.Any() || s.Due(now) {
 		t.Error("some are left")
 	}
 }
@@ -45,7 +42,7 @@ func TestStrays(t *testing.T) {
 		if !slices.Equal(gone, []string{"web-b"}) || !s.Removing() || s.Due(now) {
 			t.Fatalf("try %d: strays %v", i, gone)
 		}
-		if !s.Removed(gone, 3, now, err, backoff, jitter) || s.Removing() {
+		if !s.Removed(gone, 3, now, err, jitter) || s.Removing() {
 			t.Errorf("try %d: its end was not noted", i)
 		}
 		if want := map[bool]string{true: "sets of hooks that are gone: no,; never"}[err != nil]; s.Trouble() != want {
@@ -65,7 +62,7 @@ func TestStrays(t *testing.T) {
 // Strays that are none any more, for their hook is back, are no trouble.
 func TestAStrayWhoseHookComesBack(t *testing.T) {
 	s := New("web-a")
-	s.Removed(s.Strays(nil), 1, now, errors.New("no"), backoff, jitter)
+	s.Removed(s.Strays(nil), 1, now, errors.New("no"), jitter)
 	if s.Strays(map[string]bool{"web-a": true}); s.Trouble() != "" || !s.Next().IsZero() {
 		t.Errorf("trouble %q, next %v", s.Trouble(), s.Next())
 	}

@@ -30,7 +30,6 @@ const (
 type Standings struct {
 	of     map[string]*module
 	atWork int  // how many are
-	coming int  // how many are
 	next   int  // in the order, where [Standings.Coming] looks on
 	ready  bool // once no module was coming
 	begun  bool // hooks of before_all were queued
@@ -69,7 +68,6 @@ func (s *Standings) Note(name string, now Standing) (waiting []string, moved boo
 	before := m.standing
 	m.standing = now
 	s.atWork += count(now&AtWork) - count(before&AtWork)
-	s.coming += count(now&Coming) - count(before&Coming)
 	if (before^now)&dependents == 0 {
 		return nil, false
 	}
@@ -108,11 +106,11 @@ func (s *Standings) Show(name, what string, now time.Time) (news, first bool) {
 // Since is when that changed last.
 func (s *Standings) Since(name string) time.Time { return s.at(name).since }
 
-// AllReady says whether there was a time without any module that is coming. A later change, such
+// AllReady says whether there was a time without any module of the order that is coming. A later change, such
 // as a module that is switched on, changes it no more: an upgrade is no reason to be taken out
 // of service.
-func (s *Standings) AllReady() bool {
-	s.ready = s.ready || s.coming == 0
+func (s *Standings) AllReady(order []string) bool {
+	s.ready = s.ready || s.Coming(order) == ""
 	return s.ready
 }
 
@@ -134,14 +132,10 @@ func (s *Standings) Coming(order []string) string {
 // AtRest says that no module is at work.
 func (s *Standings) AtRest() bool { return s.atWork == 0 }
 
-// Begin says whether hooks of before_all are due, once they may run: that is so the first time.
-func (s *Standings) Begin() bool {
-	first := !s.begun
-	s.begun = true
-	return first
-}
+// Begin notes that hooks of before_all were queued.
+func (s *Standings) Begin() { s.begun = true }
 
-// Begun says whether that was so.
+// Begun says whether they were.
 func (s *Standings) Begun() bool { return s.begun }
 
 // Stir has hooks of after_all run as after the work of a module.

@@ -40,15 +40,16 @@ func TestReady(t *testing.T) {
 	s := New()
 	s.Note("db", Settled)
 	s.Note("web", Coming)
-	if s.AllReady() {
+	order := []string{"db", "web"}
+	if s.AllReady(order) {
 		t.Error("all is ready while web is coming")
 	}
 	s.Note("web", 0)
-	if !s.AllReady() {
+	if !s.AllReady(order) {
 		t.Error("nothing is coming, and all is not ready")
 	}
 	s.Note("db", Coming)
-	if !s.AllReady() {
+	if !s.AllReady(order) {
 		t.Error("db takes all out of service")
 	}
 }
@@ -77,8 +78,11 @@ func TestComing(t *testing.T) {
 // Hooks of before_all run once, those of after_all each time that all have come to rest.
 func TestStages(t *testing.T) {
 	s := New()
-	if s.Begun() || !s.Begin() || s.Begin() || !s.Begun() {
-		t.Error("before_all does not run once")
+	if s.Begun() {
+		t.Error("before_all has begun")
+	}
+	if s.Begin(); !s.Begun() {
+		t.Error("before_all has not begun")
 	}
 	rest := func(want int) {
 		t.Helper()

@@ -22,7 +22,6 @@ type Timer struct {
 	cron schedule.Cron
 
 	tick  time.Time // the next time that the cron text names
-	next  time.Time // when it comes, jitter included
 	fired time.Time // the last tick that a run about to begin is for
 	later time.Time // the last tick that came during a run: it counts for the next
 	// last is the last tick that a run succeeded for. It is kept across
@@ -55,7 +54,7 @@ func (t *Timer) Follow(old *Timer) {
 }
 
 // Stop ends one life of its module.
-func (t *Timer) Stop() { t.next, t.fired = time.Time{}, time.Time{} }
+func (t *Timer) Stop() { t.tick, t.fired = time.Time{}, time.Time{} }
 
 // Forget drops the last tick that a run succeeded for.
 func (t *Timer) Forget() { t.last = time.Time{} }
@@ -63,7 +62,7 @@ func (t *Timer) Forget() { t.last = time.Time{} }
 // Start plans the first tick. It says whether one was missed that has to be made up for; ticks
 // before the first start were not missed.
 func (t *Timer) Start(now time.Time) (missed bool) {
-	t.plan(now)
+	t.tick = t.cron.Next(now)
 	t.later = time.Time{}
 	switch {
 	case !t.decl.CatchUp:
@@ -76,24 +75,20 @@ func (t *Timer) Start(now time.Time) (missed bool) {
 	return !tick.IsZero() && !tick.After(now)
 }
 
-// plan finds the next tick after a time.
-func (t *Timer) plan(after time.Time) {
-	t.tick, t.next = t.cron.Next(after), time.Time{}
-	if !t.tick.IsZero() {
-		t.next = t.tick.Add(schedule.Jitter(t.ID, t.tick, t.decl.Jitter))
+// Next is when the timer falls due, jitter included; zero: never.
+func (t *Timer) Next() time.Time {
+	if t.tick.IsZero() {
+		return t.tick
 	}
+	return t.tick.Add(schedule.Jitter(t.ID, t.tick, t.decl.Jitter))
 }
-
-// Next is when the timer falls due; zero: never.
-func (t *Timer) Next() time.Time { return t.next }
 
 // Due says whether the timer has fallen due, for which tick, and plans the next one.
 func (t *Timer) Due(now time.Time) (tick time.Time, due bool) {
-	if t.next.IsZero() || t.next.After(now) {
+	if t.tick.IsZero() || t.Next().After(now) {
 		return time.Time{}, false
 	}
-	tick = t.tick
-	t.plan(now)
+	tick, t.tick = t.tick, t.cron.Next(now)
 	return tick, true
 }
 

@@ -2,6 +2,7 @@ package userconfig
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/object"
@@ -48,12 +49,12 @@ func (c *Config) Count() Outcome {
 		return Outcome{}
 	}
 	*c = *next
-	state := c.seen.State
+	state, names := c.seen.State, moved(c.accepted, was.accepted, c.origins, was.origins)
 	return Outcome{
-		Lost: state != Present && state != was.State(),
-		All: state != was.State() || state == Unreadable || !samePauses(c.origins, was.origins) ||
-			!maps.EqualFunc(c.accepted.Policies, was.accepted.Policies, samePause),
-		Moved:    moved(c.accepted, was.accepted, c.origins, was.origins),
+		Lost: state != Present && state != was.seen.State,
+		All: state != was.seen.State || state == Unreadable ||
+			slices.ContainsFunc(names, func(name string) bool { return c.Paused(name) != was.Paused(name) }),
+		Moved:    names,
 		Problems: added(c.problems, was.problems),
 	}
 }

@@ -151,9 +151,9 @@ func (c *Config) said(key string, p values.Problem) string {
 // in the words of [Config.Problems]; last is what is in force of the section, which always passes; evaluate is as
 // in [Options]; ask answers a question of the section, for one that has some.
 func CheckObject(s Section, spec string, last map[string]any,
-	evaluate func(what string, parts []string, evaluate func() error) error, ask func(Question) (against string)) (texts []string) {
+	evaluate func(what string, parts func() []string, evaluate func() error) error, ask func(Question) (against string)) (texts []string) {
 	each := func(_ string, f func() error) error {
-		return evaluate("review of Module "+s.Name, []string{spec, s.Schemas}, f)
+		return evaluate("review of Module "+s.Name, func() []string { return []string{spec, s.Schemas} }, f)
 	}
 	parsed, problems := values.ParseConfigWith(map[string]string{s.Key: spec}, []values.KnownModule{{Name: s.Name, Key: s.Key}}, each)
 	next := parsed.Sections[s.Name]
@@ -169,18 +169,6 @@ func CheckObject(s Section, spec string, last map[string]any,
 		texts = append(texts, fmt.Sprintf("Module %s: %s", s.Name, p))
 	}
 	return texts
-}
-
-// samePauses says whether the objects leave the same releases alone.
-func samePauses(a, b map[string]origin) bool {
-	for _, o := range []map[string]origin{a, b} {
-		for name := range o {
-			if (a[name]^b[name])&pausedByObject != 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // Paused says whether a Module object, or the ConfigMap, asks to leave the release of its module alone.
@@ -200,9 +188,6 @@ func (c *Config) objectOf(module string, part origin) string {
 	}
 	return "Module " + module
 }
-
-// Generation is the metadata.generation of the Module object that counts; 0 without one.
-func (c *Config) Generation(module string) int64 { return c.seen.Objects[module].Generation }
 
 // Spec is what is in force of a module by its Module object, as its spec has it; nil: nothing.
 func (c *Config) Spec(module string) map[string]any {

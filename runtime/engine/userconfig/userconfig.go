@@ -46,7 +46,7 @@ type Options struct {
 	Where func(key, path string) string
 	// Evaluate calls evaluate, which looks at something that the user has written: what
 	// names it, and parts identify it. It may refuse to.
-	Evaluate func(what string, parts []string, evaluate func() error) error
+	Evaluate func(what string, parts func() []string, evaluate func() error) error
 }
 
 // Config is the state machine of the user's config.
@@ -84,14 +84,8 @@ func (c *Config) Anew() { c.draft().view = nil }
 // Known says whether the ConfigMap was looked at, and what it says is kept.
 func (c *Config) Known() bool { return c.seen.State != "" }
 
-// State is what is known of the ConfigMap; empty before anything is.
-func (c *Config) State() State { return c.seen.State }
-
-// Reason says why the ConfigMap is unreadable, or "".
-func (c *Config) Reason() string { return c.seen.Reason }
-
-// Text is what the ConfigMap says under a key.
-func (c *Config) Text(key string) string { return c.seen.Data[key] }
+// Seen is what is known of the ConfigMap and the Module objects; zero before anything is. Only read.
+func (c *Config) Seen() Input { return c.seen }
 
 // Accepted is what is in force. Only read.
 func (c *Config) Accepted() values.Config { return c.accepted }
@@ -118,12 +112,6 @@ func (c *Config) Held() bool {
 		}
 	}
 	return len(a.Global) > 0
-}
-
-// Any says whether something is in force that a user once set.
-func (c *Config) Any() bool {
-	a := c.accepted
-	return len(a.Global)+len(a.Sections)+len(a.Enabled)+len(a.Policies)+len(c.origins) > 0
 }
 
 // Section is the part of the config that belongs to one module, or to the global values.
@@ -197,7 +185,7 @@ func (c *Config) read(sections []Section, before *view) (values.Config, map[stri
 		case !there:
 			return evaluate() // nothing that a user has written
 		}
-		return c.o.Evaluate(c.view.place(key), []string{text, schemas[key]}, evaluate)
+		return c.o.Evaluate(c.view.place(key), func() []string { return []string{text, schemas[key]} }, evaluate)
 	}
 	parsed, mistakes := values.ParseConfigWith(c.view.data, known, evaluate)
 	problems, bad := map[string][]values.ConfigProblem{}, map[string]bool{}
@@ -299,8 +287,6 @@ func (c *Config) Drop(name string) (was bool) {
 	delete(c.questions, name)
 	return was || section || enabled || policy || object
 }
-
-func samePause(a, b values.Policy) bool { return a.Paused == b.Paused }
 
 func setPolicy(c *values.Config, name string, p values.Policy) {
 	if p == (values.Policy{}) {
