@@ -111,10 +111,9 @@ func (r *reconcile) run() (Result, error) {
 		case stepRender:
 			err = r.render()
 		case stepNote:
-			if err := r.note(); err != nil {
-				return Result{}, err
+			if err = r.note(); err == nil {
+				return r.result(ActionUnchanged, why), r.clean()
 			}
-			return r.result(ActionUnchanged, why), r.clean()
 		case stepRecover:
 			if err = r.m.recover(r.ctx, r.t.Ref(), r.last, "taken over: the process that worked on it ended early"); err == nil {
 				err = r.read()
@@ -124,13 +123,12 @@ func (r *reconcile) run() (Result, error) {
 				err = r.read()
 			}
 		case stepInstall, stepReplace, stepUpgrade, stepRollback:
-			if err := r.act(next); err != nil { // the answer to its last write may be lost
-				return Result{Action: r.action}, err
+			if err = r.act(next); err == nil {
+				return r.result(r.action, why), r.m.sweep(r.ctx, r.t.Ref())
 			}
-			return r.result(r.action, why), r.m.sweep(r.ctx, r.t.Ref())
 		}
-		if err != nil {
-			return Result{}, err
+		if err != nil { // where a revision was made the answer to its last write may be lost
+			return Result{Action: r.action}, err
 		}
 	}
 	return Result{}, fmt.Errorf("release %s stays %s; look at it with `helm history`", r.t.Ref(), r.last.Status)

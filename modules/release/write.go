@@ -101,8 +101,10 @@ func (l *life) free(p revisionPlan) ([]placed, error) {
 		}
 		return held(s.key, by)
 	})
-	if l.m.claims.Delete(l.ref); len(waits) > 0 {
+	if len(waits) > 0 {
 		l.m.claims.Store(l.ref, claims{waits, time.Now().Add(waitsFor)})
+	} else {
+		l.m.claims.Delete(l.ref)
 	}
 	return found, errors.Join(refused...)
 }
