@@ -36,7 +36,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 217
+const mostFieldsTogether = 212
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")
@@ -189,7 +189,7 @@ var lineComment = regexp.MustCompile(`(?m)^\s*//.*$`)
 
 // mostCode bounds the lines of all Go without tests, mostLong those of them with more than 120 columns. A change that
 // adds takes something away: these limits only fall, and follow what is there closely.
-const mostCode, mostLong = 166461, 1888
+const mostCode, mostLong = 166461, 1884
 
 func TestAllOnlyShrinks(t *testing.T) {
 	code, long := 0, 0

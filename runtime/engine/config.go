@@ -77,7 +77,10 @@ func (e *Engine) countConfig() {
 
 // configSection is that of a module. It goes by its schemas and values as they are now.
 func (m *module) configSection() userconfig.Section {
-	return userconfig.Section{Name: m.name, Key: m.gen.Key, Global: m.isGlobal(), Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest}
+	return userconfig.Section{
+		Name: m.name, Key: m.gen.Key, Global: m.isGlobal(),
+		Schemas: m.gen.SchemasDigest(), Check: m.values.Composer().CheckConfig, Asks: m.gen.SettingsDigest,
+	}
 }
 
 // configSections are those of the config, that of the global values first.

@@ -141,7 +141,8 @@ func (t *turn) unheld(m *module, asked asked, in Unheld) {
 	a := asked.action.(Unhold)
 	failed, gone := m.finalizers.End(t.now, a.Hook, in.Err, t.opts.Jitter)
 	if failed == 1 {
-		t.note(builtins.LevelWarn, m, a.Hook, fmt.Sprintf("finalizer %s of %s objects: %v; tried again", a.Finalizer, a.Kind, in.Err))
+		why := fmt.Sprintf("finalizer %s of %s objects: %v; tried again", a.Finalizer, a.Kind, in.Err)
+		t.note(builtins.LevelWarn, m, a.Hook, why)
 	}
 	h := m.byKey[a.Hook]
 	works := h != nil && m.life != down

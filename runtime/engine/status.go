@@ -200,7 +200,8 @@ func (v *View) moduleStatus(m *module) status.Module {
 		out.Release = &status.Release{Name: ref.Name, Namespace: ref.Namespace, Revision: m.pass.Revision()}
 	}
 	out.Released = m.released()
-	out.NextTry, out.Stalled = future(m.pass.Failed().At, v.now), m.barred() || m.pass.Failed().Awaits == lane.AwaitsChange
+	failed := m.pass.Failed()
+	out.NextTry, out.Stalled = future(failed.At, v.now), failed.Awaits == lane.AwaitsChange
 	out.Drifted, out.Unseen = v.driftStatus(m), m.findings[unseen]
 	if why := m.repairs.Unsure(); why != "" {
 		out.Unseen = append(slices.Clip(out.Unseen), why)

@@ -52,7 +52,8 @@ func New(o Options) *Layers { return &Layers{o: o, modules: map[string]*Module{}
 // Add adds a module, or the global values, without any value. It takes the place of the one
 // of its name, which goes on by itself: global values move for it no more.
 func (l *Layers) Add(gen *generation.Module) *Module {
-	m := &Module{in: l, gen: gen, set: map[string][]effect.ValueOp{}, values: values.NewComposer(values.Section{Name: gen.Name, Key: gen.Key})}
+	m := &Module{in: l, gen: gen, set: map[string][]effect.ValueOp{}}
+	m.values = values.NewComposer(values.Section{Name: gen.Name, Key: gen.Key})
 	if gen.Global {
 		l.global, l.switches = m, values.NewComposer(values.Section{Name: gen.Name})
 		return m

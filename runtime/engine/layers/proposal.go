@@ -62,19 +62,20 @@ func (p *Proposal) Check(subject, hook, digest string, ops []effect.ValueOp) err
 			return errors.New("values refused: " + why)
 		}
 	}
+	section := p.m.section(ops)
+	return p.m.refused("values", hook, digest, func() []values.Problem { return p.values.CheckHook(subject, section) })
+}
+
+// refused says what a check finds wrong with the values, or the config, that a hook asks for; digest is of its code.
+func (m *Module) refused(what, hook, digest string, check func() []values.Problem) error {
 	var problems []values.Problem
-	parts := func() []string { return []string{digest, p.m.gen.SchemasDigest()} }
-	err := p.m.in.o.Evaluate("values of hook "+hook, parts, func() error {
-		if problems = p.values.CheckHook(subject, p.m.section(ops)); len(problems) > 0 {
+	parts := func() []string { return []string{digest, m.gen.SchemasDigest()} }
+	err := m.in.o.Evaluate(what+" of hook "+hook, parts, func() error {
+		if problems = check(); len(problems) > 0 {
 			return problems[0]
 		}
 		return nil
 	})
-	return refused("values refused: ", problems, err)
-}
-
-// refused is the error about problems; without one it is err.
-func refused(what string, problems []values.Problem, err error) error {
 	if len(problems) == 0 {
 		return err
 	}
@@ -82,7 +83,7 @@ func refused(what string, problems []values.Problem, err error) error {
 	for _, p := range problems {
 		texts = append(texts, p.String())
 	}
-	return errors.New(what + strings.Join(texts, "; "))
+	return errors.New(what + " refused: " + strings.Join(texts, "; "))
 }
 
 // conflict says whether another subject of the module sets what ops set.

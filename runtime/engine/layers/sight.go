@@ -32,7 +32,7 @@ func (m *Module) For(subject string, kept []effect.ValueOp) *Sight {
 }
 
 // Compose returns the values with what the run has set so far.
-func (s *Sight) Compose(ops []effect.ValueOp) (map[string]any, error) {
+func (s Sight) Compose(ops []effect.ValueOp) (map[string]any, error) {
 	section, switches := slices.Concat(s.kept, ops), map[string]bool(nil)
 	var err error
 	if s.others != nil {
@@ -71,15 +71,7 @@ func (s Secrets) Texts() []string {
 // RefuseConfig says why what a hook makes of the user's config would not come into force. The hook is
 // whose code has asked for it, digest identifies that.
 func (m *Module) RefuseConfig(hook, digest string, next, last map[string]any) error {
-	var problems []values.Problem
-	parts := func() []string { return []string{digest, m.gen.SchemasDigest()} }
-	err := m.in.o.Evaluate("config of hook "+hook, parts, func() error {
-		if problems = m.values.CheckConfig(next, last); len(problems) > 0 {
-			return problems[0]
-		}
-		return nil
-	})
-	return refused("config refused: ", problems, err)
+	return m.refused("config", hook, digest, func() []values.Problem { return m.values.CheckConfig(next, last) })
 }
 
 // Composer composes the values as they are now. It does not change, and may be used from any

@@ -151,7 +151,8 @@ func (c *Config) said(key string, p values.Problem) string {
 // in the words of [Config.Problems]; last is what is in force of the section, which always passes; evaluate is as
 // in [Options]; ask answers a question of the section, for one that has some.
 func CheckObject(s Section, spec string, last map[string]any,
-	evaluate func(what string, parts func() []string, evaluate func() error) error, ask func(Question) (against string)) (texts []string) {
+	evaluate func(what string, parts func() []string, evaluate func() error) error,
+	ask func(Question) (against string)) (texts []string) {
 	each := func(_ string, f func() error) error {
 		return evaluate("review of Module "+s.Name, func() []string { return []string{spec, s.Schemas} }, f)
 	}
