@@ -186,7 +186,7 @@ func (l *life) now() helm.Time { return helm.Time{Time: l.m.o.Now()} }
 // make makes a revision. begun says that its record was written.
 func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err error) {
 	if err := l.overtaken(); err != nil {
-		return false, err
+		return false, l.ended(err)
 	}
 	live, err := l.free(p)
 	if err == nil && next == stepReplace {
@@ -196,7 +196,7 @@ func (l *life) make(next step, p revisionPlan, last revision) (begun bool, err e
 		err = l.record(p.rel, !p.again)
 	}
 	if err != nil {
-		return false, err
+		return false, l.ended(err)
 	}
 	done, err := l.carryOut(next, p, live)
 	final := p.tried != "" && l.final(err)
@@ -316,9 +316,9 @@ func (l *life) ended(err error) error {
 	return out
 }
 
-// inTemplate is ended, after the template that has written what the API server refuses.
+// inTemplate puts the template that has written what the API server refuses before an error of ended.
 func (l *life) inTemplate(r rendering, err error) error {
-	if err = l.ended(err); err == nil || l.ctx.Err() != nil {
+	if l.ctx.Err() != nil {
 		return err
 	}
 	return &worded{chart.InTemplate(l.target.Input, r.files, err).Error(), err}

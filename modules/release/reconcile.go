@@ -255,7 +255,7 @@ func (r *reconcile) act(next step) (err error) {
 	l.mask = *newMask(r.t, shown)
 	p, err := l.plan(next, shown, r.want, r.last)
 	if err != nil {
-		return l.inTemplate(shown, err)
+		return l.inTemplate(shown, l.ended(err))
 	}
 	if err = r.rights(p, shown); err == nil {
 		err = r.leaves(&p, shown)

@@ -325,3 +325,30 @@ func TestNobodyWaitsForTheEndOfWhatOthersHave(t *testing.T) {
 		}
 	})
 }
+
+// stuck has writes of some objects wait until nobody waits for them.
+type stuck struct {
+	next http.RoundTripper
+	path string
+}
+
+func (s *stuck) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, s.path) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return s.next.RoundTrip(r)
+}
+
+// The error of a first revision whose time is over in a write says that no other one takes its place.
+func TestAFirstRevisionThatIsLateIsNotRolledBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, f := newSimulatedDrift(t)
+		f.server = &stuck{f.server, "/namespaces/apps/configmaps"}
+		web := Target{Input: chart.Input{Module: "web", Name: "web", Namespace: "apps", Chart: chartOf("web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, Rollback: true, Timeout: time.Minute}
+		_, err := w.Reconcile(t.Context(), web)
+		if err == nil || !strings.HasSuffix(err.Error(), "; there is no deployed revision to go back to") {
+			t.Error(err)
+		}
+	})
+}
