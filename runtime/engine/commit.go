@@ -208,6 +208,9 @@ func (r *asked) size(layer []effect.ValueOp) int {
 func (t *turn) drop(r *asked) {
 	t.end(r)
 	h, m := r.hook, r.hook.module
+	if next := m.byKey[h.gen.ID]; next != nil && len(next.before) > 0 && !h.running() {
+		next.before = slices.DeleteFunc(next.before, func(other *hook) bool { return other == h })
+	}
 	if r.request != 0 {
 		why := "its module has stopped"
 		if !r.outdated() {

@@ -27,6 +27,7 @@ import (
 // hook is the state of one hook.
 type hook struct {
 	gen       *generation.Hook
+	before    []*hook // that had this id: runs of theirs are still under way
 	module    *module
 	lane      *lane.Lane[builtins.Event]
 	subjects  *subjects.Set
@@ -51,11 +52,17 @@ type hook struct {
 // ofRuns is the key of the limit of runs.
 const ofRuns = ""
 
+// newHook makes a hook that begins once runs of those have ended that had its id.
 func newHook(m *module, g *generation.Hook) *hook {
 	h := &hook{gen: g, module: m, lane: m.queue(g.Queue), echoes: causes.Echoes{}, lookups: lookups.New(), repairs: map[string]repairs.Rounds[reconcile.ID]{}, limits: map[string]*rate.Limiter{}}
 	h.subjects = subjects.New(g.ID, h.forEach())
 	h.limit()
 	h.bind(g.Bindings, nil, nil)
+	for r := range m.runs() {
+		if r.hook.gen.ID == g.ID && !slices.Contains(h.before, r.hook) {
+			h.before = append(h.before, r.hook)
+		}
+	}
 	return h
 }
 
@@ -206,7 +213,7 @@ func (t *turn) startWatch(h *hook, w *watches.Watch, incarnation uint64) {
 // complete: an empty one would look like a cluster in which all is gone.
 func (m *module) ready(id lane.ID, now time.Time) bool {
 	h, asked := m.byKey[id.Group], id.Ask != 0
-	if h == nil || h.waitsForFormer() {
+	if h == nil || len(h.before) > 0 {
 		return false
 	}
 	if asked && h.gen.Session {

@@ -54,7 +54,7 @@ func (g *ground) whyItWaits(m *module, w lane.Waiting, taken []lane.ID) (why str
 		return "its hook is gone", time.Time{}
 	}
 	switch trouble := cmp.Or(h.barred, h.watches.Trouble()); {
-	case h.waitsForFormer():
+	case len(h.before) > 0:
 		return "a run of the hook as it was before the last change of the module tree has not ended", time.Time{}
 	case m.life == down:
 		return "the module runs no hooks now", time.Time{}
