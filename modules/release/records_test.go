@@ -237,8 +237,22 @@ func TestRecordsUnreadable(t *testing.T) {
 		"apps.bad": `{"module":"bad","name":"other","namespace":"apps"}`,
 		"note":     "by hand",
 	})
-	if diff := cmp.Diff([]string{"web:apps/web"}, f.installed()); diff != "" {
+	_, err := f.core.Secrets("ops").Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "starling-releases-1", Namespace: "ops", Labels: map[string]string{effect.InstanceLabel: "ops.starling", recordLabel: "ops.starling"}},
+		Type:       recordLabel, Data: map[string][]byte{"my_note": []byte("by hand"), "apps.api": []byte(`{"module":"api","name":"api","namespace":"apps"}`)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"api:apps/api", "web:apps/web"}, f.installed()); diff != "" {
 		t.Error(diff)
+	}
+	if err := f.records.set(t.Context(), longRecord(2, 2)); err != nil {
+		t.Error(err)
+	}
+	secret, err := f.core.Secrets("ops").Get(t.Context(), "starling-releases-1", metav1.GetOptions{})
+	if err != nil || string(secret.Data["my_note"]) != "by hand" || len(secret.Data) != 6 {
+		t.Errorf("%v, %v", secret, err)
 	}
 }
 

@@ -181,8 +181,11 @@ func (k *Kept) read(obj map[string]any, modules map[string]*keptModule, out map[
 		text, _ := v.(string)
 		value, err := base64.StdEncoding.DecodeString(text)
 		key, ok := decodeKey(encoded)
-		if err != nil || !ok {
-			return &keptError{fmt.Sprintf("%s, which keeps data of %s, cannot be read at key %q: restore the Secret, or delete it to start without that data", ref, k.owner(module), encoded)}
+		switch bad := err != nil || !ok; {
+		case bad && k.o.Label != KeptLabel:
+			continue // somebody else's: it stays
+		case bad:
+			return &keptError{fmt.Sprintf("%s, which keeps data of module %s, cannot be read at key %q: restore the Secret, or delete it to start without that data", ref, module, encoded)}
 		}
 		if m.newest(key, p.revision) {
 			out[module][key] = value
@@ -320,14 +323,6 @@ func (k *Kept) ensureLoaded(ctx context.Context) error {
 	}
 	_, err := k.Load(ctx)
 	return err
-}
-
-// owner is whose data a Secret holds, for people.
-func (k *Kept) owner(module string) string {
-	if k.o.Label == KeptLabel {
-		return "module " + module
-	}
-	return "all releases"
 }
 
 // partName is the name of a module's Secret by number, from 1.
