@@ -59,7 +59,7 @@ const followEvery = 2 * time.Second
 func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOptions, print func([]byte) error) error {
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
-	open, last, notes := map[string]bool{}, map[string]time.Time{}, map[string]string{} // by pod
+	open, seen, notes, answered := map[string]bool{}, map[string]time.Time{}, map[string]string{}, false // by pod
 	events := make(chan func() error)
 	send := func(event func() error) error {
 		select {
@@ -68,8 +68,8 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 		}
 		return nil
 	}
-	read := func(p replicas.Pod, after time.Time) {
-		client := t.dial(p)
+	read := func(p replicas.Pod, o admin.LogsOptions, after time.Time) {
+		began, client := time.Now(), t.dial(p)
 		defer client.Close()
 		err := client.Logs(ctx, o, func(text []byte) error {
 			line := newPodLine(p.Name, text)
@@ -77,7 +77,11 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 				return nil // the same process, asked again
 			}
 			return send(func() error {
-				last[p.Name] = line.at
+				if line.at.After(seen[p.Name]) {
+					seen[p.Name] = line.at
+				}
+				delete(notes, p.Name)
+				answered = true
 				return print(line.text)
 			})
 		})
@@ -87,7 +91,9 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 			if note != notes[p.Name] {
 				command.Say(cmd, "note: %s", note)
 			}
-			if notes[p.Name] = note; err != nil && len(open)+len(last) == 0 {
+			notes[p.Name] = note
+			answered = answered || err == nil || time.Since(began) > askWithin // one without a line
+			if !answered && len(open) == 0 {
 				return errors.New("no pod answers")
 			}
 			return nil
@@ -99,10 +105,10 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 		for _, p := range pods {
 			if !open[p.Name] {
 				open[p.Name] = true
-				go read(p, last[p.Name])
+				go read(p, o, seen[p.Name])
 			}
 		}
-		pods = nil
+		pods, o.Tail = nil, -1 // of new pods, and of one that is read again, all that was not seen
 		select {
 		case <-ctx.Done(): // Ctrl-C ends it well
 			return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -196,6 +197,32 @@ func TestLogsGoOnInARollout(t *testing.T) {
 `
 	if err != nil || out.String() != want || !strings.Contains(notes.String(), "note: the log of pod a has ended\n") {
 		t.Errorf("got %v, %s, %s", err, out.String(), notes.String())
+	}
+}
+
+// A pod that had nothing to say, and does not answer while it starts anew, has answered.
+func TestLogsOfAQuietPodGoOn(t *testing.T) {
+	var pods fakePods
+	var asked atomic.Int32
+	asks := pods.start(t, func(_ string, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.Contains(r.URL.Path, "logs"):
+			fmt.Fprint(w, `{"leader":true}`)
+		case asked.Add(1) == 2:
+			panic(http.ErrAbortHandler)
+		case asked.Load() > 2:
+			fmt.Fprintln(w, `{"message":"the end"}`)
+		}
+	}, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := ends{at: "the end", first: func() {}, end: cancel}
+	cmd := &cobra.Command{}
+	cmd.SetContext(ctx)
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	if err := follow(cmd, asks); err != nil || !strings.Contains(out.String(), "the end") {
+		t.Errorf("got %v, %s", err, out.String())
 	}
 }
 
