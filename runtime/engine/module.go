@@ -93,7 +93,7 @@ func (e *Engine) adopt(in Start) {
 	e.arrange()
 }
 
-// newModule is one of which earlier processes have left what in says.
+// newModule makes a module, with what earlier processes have left, as in says.
 func (e *Engine) newModule(name string, g *generation.Module, in Start) *module {
 	if g == nil {
 		g = noGlobal

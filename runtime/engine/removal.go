@@ -79,7 +79,7 @@ func (m *module) absent(now time.Time, grace time.Duration) {
 // hollow says that the folder of a module is there, and holds nothing of it: it may be one that is being written.
 func (g *ground) hollow(m *module) bool { return slices.Contains(g.gen.Tree.Hollow, m.name) }
 
-// lookAtFolders looks at the folders of modules that are not in the tree; those that were hollow before are named.
+// lookAtFolders looks at the folders of modules that are not in the tree; before names the ones that were hollow.
 func (e *Engine) lookAtFolders(before []string) {
 	for _, m := range e.gone() {
 		switch {

@@ -12,7 +12,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// leases are Leases that carry marks, and of which a watch tells. They are asked for by one goroutine at a time.
+// leases are Leases that carry marks. A watch tells of them, too. One goroutine at a time asks for them.
 type leases struct {
 	coordination.LeasesGetter
 	marks   *Marks

@@ -153,8 +153,8 @@ func (a *part) available() bool {
 // settled says that nothing will be written of the part, as far as it can be told now.
 func (a *part) settled() bool { return a.op == "" || a.written && !a.news }
 
-// waitForOthers has a part wait that comes after others which are not written, or do not work. Those have been looked
-// at before.
+// waitForOthers lets a part wait while one that it comes after is not written, or does not work. It looks at parts in
+// their order.
 func (d *decision) waitForOthers(a *part) {
 	if !a.news || !a.op.Acts() {
 		return

@@ -196,7 +196,7 @@ func results(rows []*row) []starlark.Value {
 // all are its rows, sorted.
 func (v *view) all() []*row { return v.rows }
 
-// lacking names an object of which there is no result, "" when there is none.
+// lacking names an object without a result, "" when there is none.
 func (v *view) lacking() string {
 	if v.failed.lacks == 0 {
 		return ""

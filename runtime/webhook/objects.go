@@ -41,7 +41,7 @@ type Endpoint struct {
 	Unreachable string
 	// CertDir is a folder with tls.crt, tls.key and ca.crt; empty: own certificates in a Secret.
 	CertDir string
-	// ClientCA is a file with the authorities of which clients must show a certificate; empty: anybody may ask.
+	// ClientCA is a file with authorities. Clients must show a certificate of one; empty: anybody may ask.
 	ClientCA string
 	// Serving is called once the server answers; nil: nothing is.
 	Serving func()

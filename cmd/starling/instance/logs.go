@@ -54,19 +54,18 @@ func (t *Target) Logs(
 // followEvery is how often pods are looked for that are new, as all are after a rollout.
 const followEvery = 2 * time.Second
 
-// follow reads the logs of pods that are there and of those that come, until Ctrl-C, or print fails. A pod that goes,
-// as each does in a rollout, ends its own part; that none of the first ones answers is an error.
+// follow reads the logs of pods, of new ones too, until Ctrl-C, or print fails. A pod that goes, as each does in a
+// rollout, ends its own part; that none of the first ones answers is an error.
 func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOptions, print func([]byte) error) error {
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	open, seen, notes, answered := map[string]bool{}, map[string]time.Time{}, map[string]string{}, false // by pod
 	events := make(chan func() error)
-	send := func(event func() error) error {
+	send := func(event func() error) {
 		select {
 		case events <- event:
 		case <-ctx.Done():
 		}
-		return nil
 	}
 	read := func(p replicas.Pod, o admin.LogsOptions, after time.Time) {
 		began, client := time.Now(), t.dial(p)
@@ -76,7 +75,7 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 			if !line.at.IsZero() && !line.at.After(after) {
 				return nil // the same process, asked again
 			}
-			return send(func() error {
+			send(func() error {
 				if line.at.After(seen[p.Name]) {
 					seen[p.Name] = line.at
 				}
@@ -84,8 +83,9 @@ func (t *Target) follow(cmd *cobra.Command, pods []replicas.Pod, o admin.LogsOpt
 				answered = true
 				return print(line.text)
 			})
+			return nil
 		})
-		_ = send(func() error {
+		send(func() error {
 			delete(open, p.Name)
 			note := cmp.Or(err, fmt.Errorf("the log of pod %s has ended", p.Name)).Error()
 			if note != notes[p.Name] {

@@ -62,7 +62,7 @@ type Pass struct {
 	retry lane.Retry // of Helm's last work
 }
 
-// New returns a release of which nothing but what is installed is known.
+// New returns a release. Nothing is known but what is installed.
 func New(installed ...Ref) *Pass { return &Pass{refs: installed} }
 
 // Refs are the releases that are installed, as far as is known: that of today, and such of
@@ -104,9 +104,9 @@ func (p *Pass) MustLeave() bool {
 	return p.phase == uninstalling || p.phase == afterDelete || p.left == builtins.StageBeforeDelete && !p.Installed()
 }
 
-// Want asks for a pass, for changes of values with these causes, by its own hooks or by others. Of all the shortest row
-// of runs counts, of those that are no work of after_helm hooks alone. Changes by its own before_helm hooks are part of
-// the pass that waits for them; after those of others, hooks that run, or have, may rest on the old values.
+// Want asks for a pass, for changes of values with these causes, by its own hooks or by others. The shortest row of
+// runs counts, but no row of after_helm hooks alone. Changes by its own before_helm hooks are part of the pass that
+// waits for them; after changes by others, hooks that run, or ran, may rest on the old values.
 func (p *Pass) Want(own bool, causes ...*effect.Cause) {
 	for _, cause := range causes {
 		before := cause.InARow(string(builtins.StageBeforeHelm)) > 0
