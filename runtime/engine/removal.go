@@ -26,18 +26,12 @@ var errGone = errors.New(verdicts.GoneReason)
 
 // findRemoved notes what earlier processes have left of modules that are not in the tree.
 func (e *Engine) findRemoved(in Start) {
-	names := map[string]bool{}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(in.Kept)), maps.Keys(in.Sets))
 	for _, ref := range in.Installed {
-		names[ref.Module] = true
-	}
-	for name := range in.Kept {
-		names[name] = true
-	}
-	for name := range in.Sets {
-		names[name] = true
+		names = append(names, ref.Module)
 	}
 	order := verdicts.ReadPlaces(in.Kept[globalName][orderKey])
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		if e.any(name) != nil {
 			continue
 		}
@@ -170,15 +164,21 @@ func (v *View) awaits(m, end *module, seen map[*module]bool) bool {
 
 // brokenNew names a module of the tree that is broken, of which nothing is or was there, and that may
 // be another name of one that has left; "" without any. For one that has left before this process
-// began, nobody knows which modules are new.
+// began, nil where it has left nothing that the engine knows, nobody knows which modules are new.
 func (v *View) brokenNew(left *module) string {
 	for _, name := range v.order() {
-		isNew := left.gen.Err == errGone || v.gen.Unfit[name] != ""
+		isNew := left == nil || left.gen.Err == errGone || v.gen.Unfit[name] != ""
 		if m := v.modules[name]; isNew && m.broken != "" && !m.there() && len(m.store.Data()) == 0 {
 			return name
 		}
 	}
 	return ""
+}
+
+// MayBeRenamed says whether a module that is not in the tree may be one that is broken, under another name: what it has
+// registered stays then, as its release does.
+func (v *View) MayBeRenamed(name string) bool {
+	return v.gen == nil || !v.gen.Elsewhere[name] && v.brokenNew(v.modules[name]) != ""
 }
 
 // occupied says that something of a module that was removed is still under way.
@@ -209,8 +209,7 @@ func (e *Engine) forgetGone(m *module) {
 	e.do(Gone{Module: m.name}) // its last runs may have left something in the metrics
 }
 
-// retryFailedSoon has releases tried again that have failed: one with another name may have
-// waited for the objects of one that is gone.
+// retryFailedSoon has releases tried again that have failed: they may have waited for objects of one that is gone.
 func (e *Engine) retryFailedSoon() {
 	for _, m := range e.modules {
 		if m.pass.Failed().Err != "" {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ func (d *Driver) openWebhooks(instance string) (err error) {
 		Endpoint: d.o.Webhooks,
 		Leader:   d.leader, Answer: d.answer, Observe: d.metrics.answered, Registered: d.registered, TookOver: d.tellOfTakeover, Expires: func(at time.Time) { d.metrics.certificate.Set(float64(at.Unix())) },
 		Log: d.o.Log, Grace: goneFor,
+		Stays: func(module string) bool {
+			stays, err := ask(d.work(), d, func(e *engine.Engine) bool { return e.MayBeRenamed(module) })
+			return stays || err != nil
+		},
 	})
 	return err
 }
@@ -83,18 +88,14 @@ func converts(h *generation.Hook, binding string) bool {
 	return b != nil && b.Convert != nil && len(b.Convert.Snapshots) == 0
 }
 
-// convert answers a conversion without the engine: it depends on its functions alone,
-// and must go on while a module is off or waits, because no object of its kind can be
-// read meanwhile.
+// convert answers a conversion without the engine: it depends on its functions alone, and must go on while a module is
+// off or waits, because no object of its kind can be read meanwhile.
 func (d *Driver) convert(ctx context.Context, h *generation.Hook, r *builtins.Request) (builtins.Response, error) {
 	if why := d.marks.barred(h); why != "" {
 		return builtins.Response{}, fmt.Errorf("hook %s: %s", h.ID, why)
 	}
 	gen := d.generation.Load()
-	module := gen.Modules[h.Module]
-	if module == nil {
-		module = gen.Global
-	}
+	module := cmp.Or(gen.Modules[h.Module], gen.Global)
 	if module == nil {
 		return builtins.Response{}, fmt.Errorf("hook %s: it is not in the module tree any more", h.ID)
 	}

@@ -250,14 +250,14 @@ func (m *Manager) sweep(ctx context.Context) (done bool) {
 	return done && len(m.away) == 0
 }
 
-// returns says whether a module that is not in the tree may come back in a moment: people may replace its folder
-// slowly, and a policy must not be open meanwhile. away are those that were missing before.
+// returns says whether a module that is not in the tree may come back in a moment, or when something is mended: people
+// may replace its folder slowly, and a policy must not be open meanwhile. away are those that were missing before.
 func (m *Manager) returns(module string, w want, away map[string]time.Time) bool {
 	if _, in := w.decided[module]; in || module == "" {
 		return false
 	}
 	at, noted := away[module]
-	if !noted {
+	if !noted || m.o.Stays != nil && m.o.Stays(module) {
 		at = m.o.Now().Add(m.o.Grace)
 	}
 	m.away[module] = at
@@ -269,18 +269,16 @@ func (m *Manager) returns(module string, w want, away map[string]time.Time) bool
 // nothing. The one for Module objects, of no module, goes once no module wants any. While another process may have a
 // newer tree, nothing goes that this tree lacks.
 func (m *Manager) removable(ref effect.Ref, module string, w want) bool {
-	decided := w.decided
 	switch {
 	case w.names[ref]: // that it could not be compared says nothing of it
 		return false
 	case w.keeps && !w.owns[ref.Name]:
 		return false
 	case module == "":
-		return len(decided) > 0 && !slices.Contains(slices.Collect(maps.Values(decided)), false)
+		return len(w.decided) > 0 && !slices.Contains(slices.Collect(maps.Values(w.decided)), false)
 	}
-	known, in := decided[module]
-	if in {
+	if known, in := w.decided[module]; in || len(w.decided) == 0 {
 		return known
 	}
-	return len(decided) > 0 && !slices.Contains(w.gen.Tree.Hollow, module)
+	return !slices.Contains(w.gen.Tree.Hollow, module)
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // Options configures a [Manager]. All fields but Always, CertDir, ClientCA, CheckModule, Unreachable,
-// Registered, TookOver, Expires, Leader, Serving and Now are required.
+// Registered, TookOver, Expires, Leader, Serving, Stays and Now are required.
 type Options struct {
 	Client     *cluster.Client
 	Generation *generation.Generation
@@ -42,8 +42,10 @@ type Options struct {
 	Registered func(hook string, err error)
 	// TookOver is told of a definition that somebody else has converted before, and who.
 	TookOver func(definition effect.Ref, from string)
-	// Grace is how long a module must be gone from the tree before what it has registered goes.
+	// Grace is how long a module must be gone from the tree before what it has registered goes. Stays says of one that
+	// it does not go yet; it is asked again after as long.
 	Grace time.Duration
+	Stays func(module string) bool
 	Log   zerolog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
