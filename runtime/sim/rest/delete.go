@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // number reads a whole number of the query.
@@ -74,7 +75,7 @@ func (q *request) deleteOptions() (store.DeleteOptions, error) {
 		out.DryRun = true
 	}
 	if p := o.Preconditions; p != nil {
-		out.UID, out.Version = string(value(p.UID)), value(p.ResourceVersion)
+		out.UID, out.Version = string(ptr.Deref(p.UID, "")), ptr.Deref(p.ResourceVersion, "")
 	}
 	return out, nil
 }
@@ -92,13 +93,6 @@ func (q *request) checkList(watch bool) error {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 	}
 	return nil
-}
-
-func value[T string | types.UID](p *T) T {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 func (q *request) delete() (*answer, error) {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 var (
@@ -125,17 +127,6 @@ func move(obj map[string]any, from, to string) {
 	}
 }
 
-// part is a copy of a field that holds an object; it is put in the place of the field.
-func part(obj map[string]any, key string) map[string]any {
-	old, _ := obj[key].(map[string]any)
-	out := maps.Clone(old)
-	if out == nil {
-		out = map[string]any{}
-	}
-	obj[key] = out
-	return out
-}
-
 func fromAutoscalerV1(obj map[string]any) {
 	notes := annotationsOf(obj)
 	read := func(name string) (v any) {
@@ -146,7 +137,7 @@ func fromAutoscalerV1(obj map[string]any) {
 		delete(notes, name)
 		return v
 	}
-	spec, status := part(obj, "spec"), part(obj, "status")
+	spec, status := effect.Cloned(obj, "spec"), effect.Cloned(obj, "status")
 	metrics, _ := read(metricsNote).([]any)
 	if n, ok := spec["targetCPUUtilizationPercentage"]; ok {
 		delete(spec, "targetCPUUtilizationPercentage")
@@ -184,7 +175,7 @@ func toAutoscalerV1(obj map[string]any) {
 			notes[name] = string(text)
 		}
 	}
-	spec, status := part(obj, "spec"), part(obj, "status")
+	spec, status := effect.Cloned(obj, "spec"), effect.Cloned(obj, "status")
 	metrics, percent := splitCPU(spec["metrics"], "target")
 	if percent != nil {
 		spec["targetCPUUtilizationPercentage"] = percent
@@ -208,7 +199,7 @@ func toAutoscalerV1(obj map[string]any) {
 
 // annotationsOf are the annotations of an object, in copies of what holds them.
 func annotationsOf(obj map[string]any) map[string]any {
-	return part(part(obj, "metadata"), "annotations")
+	return effect.Cloned(effect.Cloned(obj, "metadata"), "annotations")
 }
 
 func cpuMetric(key string, value map[string]any) map[string]any {

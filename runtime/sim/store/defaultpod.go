@@ -11,15 +11,7 @@ func defaultPod(o *corev1.Pod) {
 	spec := &o.Spec
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			r := &list[i].Resources
-			for name, limit := range r.Limits {
-				if r.Requests == nil {
-					r.Requests = corev1.ResourceList{}
-				}
-				if _, ok := r.Requests[name]; !ok {
-					r.Requests[name] = limit.DeepCopy()
-				}
-			}
+			fill(&list[i].Resources.Requests, list[i].Resources.Limits)
 		}
 	}
 	unset(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)

@@ -162,20 +162,22 @@ func setDefaults(obj runtime.Object) {
 	}
 }
 
+// fill puts what is missing of a list into it.
+func fill(into *corev1.ResourceList, from corev1.ResourceList) {
+	for name, n := range from {
+		if _, there := (*into)[name]; there {
+			continue
+		}
+		if *into == nil {
+			*into = corev1.ResourceList{}
+		}
+		(*into)[name] = n.DeepCopy()
+	}
+}
+
 // defaultLimits has limits be what is missing: the maximum of limits, and they, or the
 // minimum, of requests.
 func defaultLimits(limits []corev1.LimitRangeItem) {
-	fill := func(into *corev1.ResourceList, from corev1.ResourceList) {
-		for name, n := range from {
-			if _, there := (*into)[name]; there {
-				continue
-			}
-			if *into == nil {
-				*into = corev1.ResourceList{}
-			}
-			(*into)[name] = n.DeepCopy()
-		}
-	}
 	for i := range limits {
 		if l := &limits[i]; l.Type == corev1.LimitTypeContainer {
 			fill(&l.Default, l.Max)

@@ -113,14 +113,8 @@ func (s *Store) delete(k *kind, t Target, o DeleteOptions) (Deleted, error) {
 // holding returns the finalizers that an object has once it is deleted this way.
 func holding(k *kind, obj map[string]any, p metav1.DeletionPropagation) []string {
 	have := finalizersOf(obj)
-	orphan, foreground := false, false
-	switch p {
-	case metav1.DeletePropagationOrphan:
-		orphan = true
-	case metav1.DeletePropagationForeground:
-		foreground = true
-	case metav1.DeletePropagationBackground:
-	default:
+	orphan, foreground := p == metav1.DeletePropagationOrphan, p == metav1.DeletePropagationForeground
+	if p == "" {
 		orphan = slices.Contains(have, metav1.FinalizerOrphanDependents)
 		foreground = !orphan && slices.Contains(have, metav1.FinalizerDeleteDependents)
 		orphan = orphan || !foreground && k.orphans

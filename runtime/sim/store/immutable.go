@@ -106,19 +106,7 @@ func fixedPod(obj, old map[string]any) field.ErrorList {
 	if now, has := nested(obj, "spec", "activeDeadlineSeconds").(int64); had && (!has || now > before) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "activeDeadlineSeconds"), now, "must be less than or equal to previous value"))
 	}
-	part := func(o map[string]any) map[string]any {
-		m := maps.Clone(specOf(o))
-		for _, list := range []string{"containers", "initContainers"} {
-			var left []any
-			for _, c := range mapsOf(m[list]) {
-				left = append(left, without(c, "image", true))
-			}
-			if left != nil {
-				m[list] = left
-			}
-		}
-		return m
-	}
+	part := func(o map[string]any) map[string]any { return containersWithout(specOf(o), "image") }
 	may := []string{"activeDeadlineSeconds", "tolerations", "schedulingGates"}
 	if nested(old, "spec", "nodeName") == nil {
 		may = append(may, "nodeName") // the scheduler of the simulation writes it; a real one asks for a binding
@@ -131,6 +119,21 @@ func fixedPod(obj, old map[string]any) field.ErrorList {
 	return errs
 }
 
+// containersWithout is a copy of the spec of a Pod; its containers lack a field.
+func containersWithout(spec map[string]any, key string) map[string]any {
+	out := maps.Clone(spec)
+	for _, list := range []string{"containers", "initContainers"} {
+		var left []any
+		for _, c := range mapsOf(out[list]) {
+			left = append(left, without(c, key, true))
+		}
+		if left != nil {
+			out[list] = left
+		}
+	}
+	return out
+}
+
 func fixedJob(obj, old map[string]any) field.ErrorList {
 	errs := fixed(obj, old, nested(obj, "spec", "selector"), "spec", "selector")
 	if nested(old, "spec", "suspend") == true && nested(old, "status", "startTime") == nil {
@@ -138,15 +141,7 @@ func fixedJob(obj, old map[string]any) field.ErrorList {
 		// its start.
 		part := func(o map[string]any) map[string]any {
 			m, _ := nested(o, "spec", "template", "spec").(map[string]any)
-			m = maps.Clone(m)
-			for _, list := range []string{"containers", "initContainers"} {
-				var left []any
-				for _, c := range mapsOf(m[list]) {
-					left = append(left, without(c, "resources", true))
-				}
-				m[list] = left
-			}
-			return m
+			return containersWithout(m, "resources")
 		}
 		if !sameBut(part(obj), part(old), "nodeSelector", "tolerations", "affinity", "schedulingGates") {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "template", "spec"), part(obj), isImmutable))

@@ -93,23 +93,11 @@ func (w *write) patched(text []byte) (map[string]any, error) {
 		}
 		return nil, apierrors.NewInvalid(w.kind.GVK().GroupKind(), w.target.Name, field.ErrorList{field.Invalid(field.NewPath("kind"), obj["kind"], err.Error())})
 	}
-	out, unknown, err := w.decode(obj)
+	out, err := w.read(obj)
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
-		return nil, invalid(runtime.NewStrictDecodingError(asErrors(unknown)))
-	}
-	w.warn(unknown)
 	return out, nil
-}
-
-func asErrors(texts []string) []error {
-	out := make([]error, len(texts))
-	for i, t := range texts {
-		out[i] = fmt.Errorf("%s", t)
-	}
-	return out
 }
 
 func (w *write) jsonPatched(typ types.PatchType, old map[string]any, data []byte) (map[string]any, error) {
@@ -162,15 +150,10 @@ func (w *write) strategic(old map[string]any, data []byte) (map[string]any, erro
 	if err != nil {
 		return nil, broken(err.Error())
 	}
-	obj, unknown, err := w.decode(out)
+	obj, err := w.read(out)
 	if err != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), fmt.Sprintf("%+v", patch), err.Error())})
 	}
-	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-			field.Invalid(field.NewPath("patch"), fmt.Sprintf("%+v", patch), runtime.NewStrictDecodingError(asErrors(unknown)).Error())})
-	}
-	w.warn(unknown)
 	return obj, nil
 }
 
@@ -211,10 +194,9 @@ func (w *write) applied(old map[string]any, data []byte) (Result, error) {
 	if err != nil {
 		return Result{}, apierrors.NewInternalError(err)
 	}
-	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
-		return Result{}, strictError(k, unknown)
+	if err := w.dropped(unknown); err != nil {
+		return Result{}, cannotHandle(k, err)
 	}
-	w.warn(unknown)
 	if old == nil && uidOf(obj) != "" {
 		return Result{}, apierrors.NewConflict(k.groupResource(), w.target.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uidOf(obj)))
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/starling-operator/starling/runtime/effect"
 )
 
 // Selection is which objects of a resource a list or watch is for.
@@ -103,41 +106,22 @@ func unknownField(k *kind, name string) string {
 func fieldValue(obj map[string]any, name string) string {
 	switch name {
 	case "source":
-		if v, _ := nested(obj, "source", "component").(string); v != "" {
-			return v
-		}
-		v, _ := obj["reportingComponent"].(string)
-		return v
+		return cmp.Or(effect.At[string](obj, "source", "component"), effect.At[string](obj, "reportingComponent"))
 	case "status.successful":
-		return fieldText(orZero(nested(obj, "status", "succeeded")))
+		return strconv.FormatInt(effect.At[int64](obj, "status", "succeeded"), 10)
 	case "status.replicas":
-		return fieldText(orZero(nested(obj, "status", "replicas")))
+		return strconv.FormatInt(effect.At[int64](obj, "status", "replicas"), 10)
 	case "spec.unschedulable", "spec.hostNetwork":
-		if v, _ := nested(obj, strings.Split(name, ".")...).(bool); v {
-			return "true"
-		}
-		return "false"
+		return strconv.FormatBool(effect.At[bool](obj, strings.Split(name, ".")...))
 	case "status.podIPs":
 		name = "status.podIP"
 	}
-	return fieldText(nested(obj, strings.Split(name, ".")...))
-}
-
-func orZero(v any) any {
-	if v == nil {
-		return int64(0)
-	}
-	return v
-}
-
-func fieldText(v any) string {
-	switch v := v.(type) {
+	switch v := nested(obj, strings.Split(name, ".")...).(type) {
 	case nil:
 		return ""
 	case string:
 		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
+	default:
+		return fmt.Sprint(v)
 	}
-	return fmt.Sprint(v)
 }

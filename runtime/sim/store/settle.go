@@ -195,27 +195,15 @@ func (s *Store) dropOwners(k *kind, obj map[string]any, owners []owner, drop fun
 
 // finishOwner lets an owner go that waits for its dependents, or lets them go.
 func (s *Store) finishOwner(k *kind, obj map[string]any) bool {
-	orphan := letsGo(obj)
-	finalizer := metav1.FinalizerDeleteDependents
-	if orphan {
+	uid, finalizer := uidOf(obj), metav1.FinalizerDeleteDependents
+	if letsGo(obj) {
 		finalizer = metav1.FinalizerOrphanDependents
-	}
-	uid := uidOf(obj)
-	stepped := s.each(func(dk *kind, d map[string]any) bool {
-		owners := s.ownersOf(d)
-		at := slices.IndexFunc(owners, func(o owner) bool { return o.ref["uid"] == uid && o.object != nil })
-		if at < 0 {
-			return false
+		if s.each(func(dk *kind, d map[string]any) bool {
+			return s.dropOwners(dk, d, s.ownersOf(d), func(o owner) bool { return o.ref["uid"] == uid && o.object != nil })
+		}) {
+			return true
 		}
-		if orphan {
-			return s.dropOwners(dk, d, owners, func(o owner) bool { return o.ref["uid"] == uid })
-		}
-		return false
-	})
-	if stepped {
-		return true
-	}
-	if !orphan && s.blocked(uid) {
+	} else if s.blocked(uid) {
 		return false
 	}
 	left := slices.DeleteFunc(finalizersOf(obj), func(f string) bool { return f == finalizer })
@@ -226,12 +214,9 @@ func (s *Store) finishOwner(k *kind, obj map[string]any) bool {
 // blocked says whether a dependent that blocks its owner is still there.
 func (s *Store) blocked(uid string) bool {
 	return s.each(func(_ *kind, d map[string]any) bool {
-		for _, o := range s.ownersOf(d) {
-			if o.ref["uid"] == uid && o.object != nil && o.ref["blockOwnerDeletion"] == true {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.ownersOf(d), func(o owner) bool {
+			return o.ref["uid"] == uid && o.object != nil && o.ref["blockOwnerDeletion"] == true
+		})
 	})
 }
 
@@ -245,36 +230,33 @@ func (s *Store) setOrGone(k *kind, obj map[string]any) {
 	s.commit(k, key, obj)
 }
 
+// clearOut deletes one of the objects that go first; left says whether there are such ones.
+func (s *Store) clearOut(first func(k *kind, obj map[string]any) bool) (stepped, left bool) {
+	stepped = s.each(func(k *kind, obj map[string]any) bool {
+		if !first(k, obj) {
+			return false
+		}
+		left = true
+		return !deleting(obj) && s.remove(k, obj, metav1.DeletePropagationBackground)
+	})
+	return stepped, left
+}
+
 // emptyNamespaces does one step towards the end of namespaces that are deleted.
 func (s *Store) emptyNamespaces() bool {
-	spaces := s.o.Builtins.byResource[schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}]
-	t := s.table(spaces.groupResource())
+	spaces := s.o.Builtins.byResource[namespaceResource.WithVersion("v1")]
+	t := s.table(namespaceResource)
 	for _, name := range slices.Clone(t.keys) {
 		ns := t.objects[name]
 		if !deleting(ns) || s.settled(spaces, ns) {
 			continue
 		}
-		left := false
-		stepped := s.each(func(k *kind, obj map[string]any) bool {
-			if !k.Namespaced || namespaceOf(obj) != name {
-				return false
-			}
-			left = true
-			return !deleting(obj) && s.remove(k, obj, metav1.DeletePropagationBackground)
-		})
+		stepped, left := s.clearOut(func(k *kind, obj map[string]any) bool { return k.Namespaced && namespaceOf(obj) == name })
+		if !stepped && !left && s.held(spaces, ns) {
+			s.setOrGone(spaces, withField(ns, "spec", map[string]any{"spec": map[string]any{}}))
+			stepped = true
+		}
 		if stepped {
-			return true
-		}
-		if left {
-			continue
-		}
-		if nested(ns, "spec", "finalizers") != nil {
-			ns = withField(ns, "spec", map[string]any{"spec": map[string]any{}})
-			if len(finalizersOf(ns)) > 0 {
-				s.commit(spaces, name, ns)
-			} else {
-				s.commit(spaces, name, nil)
-			}
 			return true
 		}
 	}
@@ -290,20 +272,13 @@ func (s *Store) emptyCRDs() bool {
 		if !deleting(crd) || !slices.Contains(finalizersOf(crd), crdFinalizer) || s.settled(crds, crd) {
 			continue
 		}
-		left := false
-		stepped := s.each(func(k *kind, obj map[string]any) bool {
-			if k.crd == nil || k.crd.name != name {
-				return false
-			}
-			left = true
-			return !deleting(obj) && s.remove(k, obj, metav1.DeletePropagationBackground)
-		})
-		if stepped {
-			return true
-		}
-		if !left {
+		stepped, left := s.clearOut(func(k *kind, obj map[string]any) bool { return k.crd != nil && k.crd.name == name })
+		if !stepped && !left {
 			rest := slices.DeleteFunc(finalizersOf(crd), func(f string) bool { return f == crdFinalizer })
 			s.setOrGone(crds, setFinalizers(crd, rest))
+			stepped = true
+		}
+		if stepped {
 			return true
 		}
 	}

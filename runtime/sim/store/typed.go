@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,9 +78,4 @@ func (t *typedKind) decodeError(obj map[string]any, err error) error {
 // cannotHandle is the answer to a body that is no object of the kind.
 func cannotHandle(k *kind, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind.Kind, k.Version, k.Kind.Kind, err))
-}
-
-// strictError is the answer to unknown fields under strict validation.
-func strictError(k *kind, unknown []string) error {
-	return cannotHandle(k, fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", ")))
 }

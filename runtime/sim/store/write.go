@@ -54,22 +54,30 @@ func (w *write) body(obj map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	w.came(obj)
-	obj, unknown, err := w.decode(obj)
-	if err != nil {
+	if obj, err = w.read(obj); err != nil {
 		return nil, cannotHandle(w.kind, err)
 	}
-	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
-		return nil, strictError(w.kind, unknown)
-	}
-	w.warn(unknown)
 	return obj, nil
 }
 
-// warn tells the client which fields were dropped.
-func (w *write) warn(unknown []string) {
+// read decodes what comes from a client.
+func (w *write) read(obj map[string]any) (map[string]any, error) {
+	out, unknown, err := w.decode(obj)
+	if err == nil {
+		err = w.dropped(unknown)
+	}
+	return out, err
+}
+
+// dropped tells the client which fields were dropped; the error is for one that wants to have them refused.
+func (w *write) dropped(unknown []string) error {
+	if len(unknown) > 0 && w.options.FieldValidation == "Strict" {
+		return fmt.Errorf("strict decoding error: %s", strings.Join(unknown, ", "))
+	}
 	if w.options.FieldValidation != "Ignore" {
 		w.warnings = append(w.warnings, unknown...)
 	}
+	return nil
 }
 
 // finalizers warns of finalizers of custom resources that name no domain.
@@ -285,24 +293,18 @@ func passedOn(k *kind, old, obj map[string]any) bool {
 // of the status all else, that of approvals all but conditions.
 func (w *write) withinReach(old, obj map[string]any) map[string]any {
 	k := w.kind
-	if w.target.Subresource == "" {
-		if !k.Status {
-			return obj
-		}
+	switch {
+	case w.target.Subresource == "" && k.Status:
 		return withField(obj, "status", old)
-	}
-	if w.target.Subresource == approval {
+	case w.target.Subresource == approval:
 		return w.store.approved(old, obj)
-	}
-	if w.target.Subresource != "status" {
+	case w.target.Subresource != "status":
 		return obj
 	}
-	if k.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices {
-		out := withField(old, "status", obj)
-		out = withMeta(out, "managedFields", metaOf(obj)["managedFields"])
-		return runtime.DeepCopyJSON(out)
-	}
 	out := withField(old, "status", obj)
+	if k.typed == nil || k.Plural == crdResource.Resource || k.Plural == apiServices {
+		return runtime.DeepCopyJSON(withMeta(out, "managedFields", metaOf(obj)["managedFields"]))
+	}
 	out["metadata"] = obj["metadata"]
 	out = runtime.DeepCopyJSON(out)
 	if k.Plural == "deployments" {
@@ -348,21 +350,15 @@ func (w *write) validate(obj, old map[string]any) field.ErrorList {
 
 // nameRule returns what names the kind takes.
 func nameRule(k *kind) apivalidation.ValidateNameFunc {
-	if !k.Builtin {
-		return apivalidation.NameIsDNSSubdomain
-	}
-	switch k.groupResource() {
-	case schema.GroupResource{Resource: "namespaces"}:
+	groups := []string{"rbac.authorization.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io"}
+	switch {
+	case !k.Builtin:
+	case k.groupResource() == namespaceResource:
 		return apivalidation.NameIsDNSLabel
-	case schema.GroupResource{Resource: "services"}:
+	case k.Group == "" && k.Plural == "services":
 		return serviceName
-	}
-	switch k.Group {
-	case "rbac.authorization.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
+	case k.Plural == "ipaddresses", slices.Contains(groups, k.Group):
 		return pathSegment // or less: that is checked elsewhere, or for the kind's own server to say
-	}
-	if k.Plural == "ipaddresses" {
-		return pathSegment
 	}
 	return apivalidation.NameIsDNSSubdomain
 }

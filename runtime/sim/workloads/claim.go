@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // claims binds each claim to a volume, which it makes unless the claim names one, and
@@ -84,7 +85,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, name string) *corev1.Persist
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "simulated"}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: claim.Spec.Resources.Requests.DeepCopy(), AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
-			StorageClassName: valueOf(claim.Spec.StorageClassName, ""), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			StorageClassName: ptr.Deref(claim.Spec.StorageClassName, ""), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			ClaimRef:               claimRef(claim),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "simulated", VolumeHandle: name}},
 		},

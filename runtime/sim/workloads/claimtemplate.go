@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // claimName is the name of the claim that a Pod has by a template.
@@ -82,7 +83,7 @@ func (o *ordered) owners(claim *corev1.PersistentVolumeClaim, condemned *corev1.
 	out := slices.DeleteFunc(slices.Clone(claim.OwnerReferences), func(ref metav1.OwnerReference) bool {
 		return ref.UID == o.set.UID || ref.Kind == kindPod.Kind && ref.APIVersion == "v1"
 	})
-	policy := valueOf(o.set.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	policy := ptr.Deref(o.set.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	const goes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	switch {
 	case condemned != nil && policy.WhenScaled == goes:

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/starling-operator/starling/runtime/schedule"
 )
@@ -44,15 +45,11 @@ type cron struct {
 	out    *Result
 }
 
-func ended(job *batchv1.Job) bool {
-	return jobCondition(&job.Status, batchv1.JobComplete) != nil || jobCondition(&job.Status, batchv1.JobFailed) != nil
-}
-
 // look writes down which Jobs run, and when the last one succeeded.
 func (c *cron) look() {
 	c.status.Active = nil
 	for _, job := range c.jobs {
-		if !ended(job) {
+		if ending(job) == nil {
 			c.status.Active = append(c.status.Active, c.reference(job))
 		}
 		if at := job.Status.CompletionTime; at != nil && (c.status.LastSuccessfulTime == nil || c.status.LastSuccessfulTime.Before(at)) {
@@ -74,7 +71,7 @@ func (c *cron) reference(job *batchv1.Job) corev1.ObjectReference {
 
 // tick makes the Job of the last time that fell due, if none was made of it.
 func (c *cron) tick() {
-	if valueOf(c.cj.Spec.Suspend, false) {
+	if ptr.Deref(c.cj.Spec.Suspend, false) {
 		return
 	}
 	at, next := c.due()
@@ -91,7 +88,7 @@ func (c *cron) tick() {
 		return // this one is made when the other has ended
 	case c.cj.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent:
 		for _, job := range c.jobs {
-			if !ended(job) && job.DeletionTimestamp == nil {
+			if ending(job) == nil && job.DeletionTimestamp == nil {
 				c.out.delete(job)
 			}
 		}
@@ -108,7 +105,7 @@ func (c *cron) tick() {
 func (c *cron) due() (at, next time.Time) {
 	text, err := schedule.Parse(c.cj.Spec.Schedule)
 	if err == nil {
-		text, err = text.In(valueOf(c.cj.Spec.TimeZone, "UTC"))
+		text, err = text.In(ptr.Deref(c.cj.Spec.TimeZone, "UTC"))
 	}
 	if err != nil {
 		return at, next
@@ -132,7 +129,7 @@ func (c *cron) due() (at, next time.Time) {
 func (c *cron) job(name string, at time.Time) *batchv1.Job {
 	t := c.cj.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{TypeMeta: typeMeta(kindJob), ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.cj.Namespace, Labels: t.Labels}, Spec: t.Spec}
-	zone, err := time.LoadLocation(valueOf(c.cj.Spec.TimeZone, "UTC"))
+	zone, err := time.LoadLocation(ptr.Deref(c.cj.Spec.TimeZone, "UTC"))
 	if err != nil {
 		zone = time.UTC
 	}
@@ -152,7 +149,7 @@ func (c *cron) trim(limit *int32, otherwise int32, of batchv1.JobConditionType) 
 	slices.SortStableFunc(list, func(a, b *batchv1.Job) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	for _, job := range list[:max(0, len(list)-int(valueOf(limit, otherwise)))] {
+	for _, job := range list[:max(0, len(list)-int(ptr.Deref(limit, otherwise)))] {
 		c.out.delete(job)
 	}
 }

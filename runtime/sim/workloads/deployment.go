@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // Annotations of Deployments and their ReplicaSets.
@@ -92,7 +93,7 @@ func (r *rollout) recreate() (created string) {
 	return ""
 }
 
-func (r *rollout) replicas() int32 { return valueOf(r.d.Spec.Replicas, 1) }
+func (r *rollout) replicas() int32 { return ptr.Deref(r.d.Spec.Replicas, 1) }
 
 func (r *rollout) recreates() bool {
 	return r.d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
@@ -124,7 +125,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 // create makes the ReplicaSet of the template; it returns its name.
 func (r *rollout) create() string {
 	d := r.d
-	hash := freeHash(d, d.Spec.Template, valueOf(d.Status.CollisionCount, 0), r.s.ReplicaSets)
+	hash := freeHash(d, d.Spec.Template, ptr.Deref(d.Status.CollisionCount, 0), r.s.ReplicaSets)
 	rs := &appsv1.ReplicaSet{
 		TypeMeta: typeMeta(kindReplicaSet),
 		ObjectMeta: metav1.ObjectMeta{
@@ -228,7 +229,7 @@ func (r *rollout) rescale(rs *appsv1.ReplicaSet, size int32) bool {
 	return true
 }
 
-func sizeOf(rs *appsv1.ReplicaSet) int32 { return valueOf(rs.Spec.Replicas, 1) }
+func sizeOf(rs *appsv1.ReplicaSet) int32 { return ptr.Deref(rs.Spec.Replicas, 1) }
 
 func sizes(sets []*appsv1.ReplicaSet) (n int32) {
 	for _, rs := range sets {
@@ -277,7 +278,7 @@ func (r *rollout) cleanUp() {
 		return
 	}
 	old := slices.SortedStableFunc(slices.Values(r.old), func(a, b *appsv1.ReplicaSet) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
-	for _, rs := range old[:max(0, len(old)-int(valueOf(r.d.Spec.RevisionHistoryLimit, 10)))] {
+	for _, rs := range old[:max(0, len(old)-int(ptr.Deref(r.d.Spec.RevisionHistoryLimit, 10)))] {
 		if sizeOf(rs) == 0 && rs.Status.Replicas == 0 && rs.DeletionTimestamp == nil && rs.Generation <= rs.Status.ObservedGeneration {
 			r.out.delete(rs)
 		}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // writeStatus writes the status when it differs; created is the ReplicaSet that this step
@@ -34,7 +35,7 @@ func (r *rollout) status() appsv1.DeploymentStatus {
 		status.Replicas += rs.Status.Replicas
 		status.ReadyReplicas += rs.Status.ReadyReplicas
 		status.AvailableReplicas += rs.Status.AvailableReplicas
-		gone += valueOf(rs.Status.TerminatingReplicas, 0)
+		gone += ptr.Deref(rs.Status.TerminatingReplicas, 0)
 	}
 	status.TerminatingReplicas = &gone
 	if r.new != nil {

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -32,11 +34,11 @@ func jobs(s *State) (out Result) {
 	for _, job := range s.Jobs {
 		b := &batch{s: s, job: job, pods: controlledBy(s.Pods, job), status: *job.Status.DeepCopy(), out: &out}
 		b.active = active(b.pods)
-		if job.DeletionTimestamp != nil || valueOf(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
+		if job.DeletionTimestamp != nil || ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
 			continue
 		}
-		if over, at := b.over(); over {
-			b.expire(at)
+		if end := ending(job); end != nil {
+			b.expire(end.LastTransitionTime.Time)
 			continue
 		}
 		b.step()
@@ -54,7 +56,7 @@ func (r *Result) letGo(s *State) {
 		}
 		held := false
 		for _, job := range s.Jobs {
-			held = held || len(controlledBy([]*corev1.Pod{p}, job)) > 0 && job.DeletionTimestamp == nil && jobCondition(&job.Status, batchv1.JobComplete) == nil && jobCondition(&job.Status, batchv1.JobFailed) == nil
+			held = held || len(controlledBy([]*corev1.Pod{p}, job)) > 0 && job.DeletionTimestamp == nil && ending(job) == nil
 		}
 		if !held {
 			r.update(uncounted(p))
@@ -78,14 +80,9 @@ func jobCondition(status *batchv1.JobStatus, of batchv1.JobConditionType) *batch
 	return nil
 }
 
-// over says whether the Job has ended, and when.
-func (b *batch) over() (bool, time.Time) {
-	for _, of := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if c := jobCondition(&b.status, of); c != nil {
-			return true, c.LastTransitionTime.Time
-		}
-	}
-	return false, time.Time{}
+// ending is the condition of a Job that has ended, or nil.
+func ending(job *batchv1.Job) *batchv1.JobCondition {
+	return cmp.Or(jobCondition(&job.Status, batchv1.JobComplete), jobCondition(&job.Status, batchv1.JobFailed))
 }
 
 // expire deletes a Job that is to stay for a time only after its end.
@@ -105,7 +102,7 @@ func (b *batch) expire(ended time.Time) {
 // step counts Pods that have ended, then ends the Job or makes the Pods that it lacks.
 func (b *batch) step() {
 	b.count()
-	suspended := valueOf(b.job.Spec.Suspend, false)
+	suspended := ptr.Deref(b.job.Spec.Suspend, false)
 	if b.status.StartTime == nil && !suspended {
 		b.status.StartTime = new(b.s.time())
 	}
@@ -159,7 +156,7 @@ func (b *batch) count() {
 // replacesFailed says whether new Pods come only when others have failed for good, and not
 // while they still stop.
 func (b *batch) replacesFailed() bool {
-	return valueOf(b.job.Spec.PodReplacementPolicy, batchv1.TerminatingOrFailed) == batchv1.Failed
+	return ptr.Deref(b.job.Spec.PodReplacementPolicy, batchv1.TerminatingOrFailed) == batchv1.Failed
 }
 
 // restarted is how often containers were restarted in place of new Pods.
@@ -180,11 +177,11 @@ func (b *batch) restarted() (n int32) {
 
 // failure says why the Job fails now; "" for one that does not.
 func (b *batch) failure() (reason, message string) {
-	limit := valueOf(b.job.Spec.BackoffLimit, 6)
+	limit := ptr.Deref(b.job.Spec.BackoffLimit, 6)
 	if b.status.Failed > limit || b.restarted() >= max(1, limit) {
 		return batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 	}
-	if limit := b.job.Spec.ActiveDeadlineSeconds; limit != nil && b.status.StartTime != nil && !valueOf(b.job.Spec.Suspend, false) {
+	if limit := b.job.Spec.ActiveDeadlineSeconds; limit != nil && b.status.StartTime != nil && !ptr.Deref(b.job.Spec.Suspend, false) {
 		at := b.status.StartTime.Add(time.Duration(*limit) * time.Second)
 		if !b.s.Now.Before(at) {
 			return batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"
@@ -261,7 +258,7 @@ func (b *batch) writeStatus() {
 
 // keepPods makes the Pods that are missing, and deletes those beyond the parallelism.
 func (b *batch) keepPods() {
-	want := int(valueOf(b.job.Spec.Parallelism, 1))
+	want := int(ptr.Deref(b.job.Spec.Parallelism, 1))
 	if b.job.Spec.Completions != nil {
 		want = max(0, min(want, int(*b.job.Spec.Completions-b.status.Succeeded)))
 	} else if b.status.Succeeded > 0 {

@@ -7,10 +7,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 func (b *batch) indexed() bool {
-	return valueOf(b.job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
+	return ptr.Deref(b.job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
 }
 
 // indexOf is the index that a Pod works on; ok is false for one that has none.
@@ -43,7 +44,7 @@ func (b *batch) missing(most int) (out []int) {
 			taken = append(taken, index)
 		}
 	}
-	for i := range int(valueOf(b.job.Spec.Completions, 0)) {
+	for i := range int(ptr.Deref(b.job.Spec.Completions, 0)) {
 		if len(out) == most {
 			break
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/klog/v2"
 )
 
 // evictAfter is how long Pods stay on a Node that is not ready, unless they tolerate more
@@ -224,10 +225,7 @@ func tolerated(n *corev1.Node, tolerations []corev1.Toleration, effect corev1.Ta
 }
 
 func tolerates(one corev1.Toleration, t corev1.Taint) bool {
-	if one.Effect != "" && one.Effect != t.Effect || one.Key != "" && one.Key != t.Key {
-		return false
-	}
-	return one.Operator == corev1.TolerationOpExists || one.Key != "" && one.Value == t.Value
+	return one.ToleratesTaint(klog.Background(), &t, false)
 }
 
 // affine says whether a Node has what a Pod requires: one of the terms.

@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // replicaSets has each ReplicaSet have as many Pods as it says.
@@ -31,7 +32,7 @@ func replicaSets(s *State) (out Result) {
 
 // keepReplicas makes the Pods that are missing, and deletes those that are too many.
 func (r *Result) keepReplicas(rs *appsv1.ReplicaSet, pods []*corev1.Pod) {
-	want := int(valueOf(rs.Spec.Replicas, 1))
+	want := int(ptr.Deref(rs.Spec.Replicas, 1))
 	for range want - len(pods) {
 		r.create(newPod(&rs.Spec.Template, rs, kindReplicaSet))
 	}
@@ -67,12 +68,4 @@ func terminating(pods []*corev1.Pod) (n int32) {
 		}
 	}
 	return n
-}
-
-// valueOf is a field's value, or its default.
-func valueOf[T any](field *T, otherwise T) T {
-	if field == nil {
-		return otherwise
-	}
-	return *field
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 )
 
 // freeHash is a hash that names what an owner makes of a value, such as a template: with it
@@ -113,7 +114,7 @@ func (r *revisions) keep(by owner, labels map[string]string, label string, out *
 // trim deletes the oldest revisions that nobody uses, beyond the history.
 func (r *revisions) trim(limit *int32, used func(name string) bool, out *Result) {
 	unused := slices.DeleteFunc(slices.Clone(r.list), func(one *appsv1.ControllerRevision) bool { return one == r.update || used(one.Name) })
-	for _, one := range unused[:max(0, len(unused)-int(valueOf(limit, 10)))] {
+	for _, one := range unused[:max(0, len(unused)-int(ptr.Deref(limit, 10)))] {
 		out.delete(one)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // revisionHash is the label of a StatefulSet's revisions that holds their hash.
@@ -65,7 +66,7 @@ func (o *ordered) ordinal(name string) int {
 
 // sort finds the Pods by their names.
 func (o *ordered) sort() {
-	o.replicas = make([]*corev1.Pod, valueOf(o.set.Spec.Replicas, 1))
+	o.replicas = make([]*corev1.Pod, ptr.Deref(o.set.Spec.Replicas, 1))
 	for _, p := range o.pods {
 		switch n := o.ordinal(p.Name); {
 		case n >= o.start() && n < o.start()+len(o.replicas):
@@ -152,7 +153,7 @@ func (o *ordered) replace() {
 
 func (o *ordered) partition() int {
 	if u := o.set.Spec.UpdateStrategy.RollingUpdate; u != nil {
-		return int(valueOf(u.Partition, 0))
+		return int(ptr.Deref(u.Partition, 0))
 	}
 	return 0
 }
@@ -194,7 +195,7 @@ func (o *ordered) uses(name string) bool {
 
 func (o *ordered) writeStatus() {
 	status := *o.set.Status.DeepCopy()
-	status.ObservedGeneration, status.CollisionCount = o.set.Generation, new(valueOf(o.set.Status.CollisionCount, 0))
+	status.ObservedGeneration, status.CollisionCount = o.set.Generation, new(ptr.Deref(o.set.Status.CollisionCount, 0))
 	status.CurrentRevision, status.UpdateRevision = o.current, o.revisions.update.Name
 	c := o.out.count(o.pods, o.set.Spec.MinReadySeconds, o.s.Now)
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = c.all, c.ready, c.available
