@@ -168,8 +168,7 @@ func (t *turn) committed(in Committed) {
 	}
 }
 
-// written goes on once the objects are written: what the run sets and remembers is kept,
-// when it differs, and what it says.
+// written goes on once the objects are written: what the run sets, remembers and says is kept, where it differs.
 func (t *turn) written(r *asked) {
 	s, m := r.subject, r.hook.module
 	layer := r.nextLayer(m.layer(s))
@@ -251,6 +250,7 @@ func (t *turn) runSucceeded(r *asked, failing string) {
 		if failing != "" {
 			h.subjects.Fail(s, failing, false)
 		} else if h.subjects.Succeed(s) {
+			m.store.Put(failedKey, nil)
 			t.note(builtins.LevelInfo, m, h.gen.ID, s.Said("runs again"))
 		}
 	}
@@ -341,10 +341,10 @@ func (t *turn) runFailed(r *asked, err error) {
 		t.responded(r, err)
 		return
 	}
-	if lane.AwaitedBy(err) == lane.AwaitsServer {
-		m.store.Doubt(persist.Change{upKey: nil}) // written until the server takes it, see [Engine.back]
-	}
 	work := r.work()
+	if work.Attempt >= persist.AwayAfter && lane.AwaitedBy(err) == lane.AwaitsServer {
+		m.store.Put(failedKey, t.now.Truncate(time.Minute).AppendFormat(nil, time.RFC3339))
+	}
 	t.take(r.call().Run)
 	allowed, again, lost := r.allowed(), s.Why() == err.Error(), r.done.Err == nil && lane.Lost(err, work.Attempt)
 	if !lost {

@@ -26,6 +26,7 @@ type keptKind struct {
 
 // keptKinds are all but the config, the order and upKey: their owners read those.
 var keptKinds = []keptKind{
+	{prefix: failedKey, adopt: func(*turn, *module, []byte) (known bool, err error) { return false, nil }},
 	{prefix: messageKey, adopt: readMessage},
 	{prefix: tickPrefix, adopt: readTick},
 	{prefix: finalizers.Key, adopt: readFinalizer},

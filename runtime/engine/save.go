@@ -26,9 +26,8 @@ func (t *turn) save(m *module) {
 	t.ask(m, Save{Op: t.op(), Module: m.name, Runs: runs, Hooks: hooks, Data: m.store.Begin(changes...)})
 }
 
-// join takes the runs that wait to be kept, in their order, and returns those whose values
-// may come into force. Each is checked against the layers as they are once the runs before
-// it count.
+// join takes the runs that wait to be kept, in their order, and returns those whose values may come into force. Each is
+// checked against the layers as they are once the runs before it count.
 func (t *turn) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers, messages := m.values.Propose(), m.messageSizes()
 	for _, id := range m.store.Take() {
@@ -92,6 +91,10 @@ func (e *Engine) saved(m *module, a asked, in Saved) {
 		e.note(builtins.LevelWarn, m, "", "what is kept of it cannot be written, tried again: "+err.Error())
 	}
 }
+
+// failedKey has the minute in which the API server has failed a run of the module, until a run that had failed succeeds:
+// so there is a write, also where hooks keep nothing, which is tried until the API server takes it.
+const failedKey = "failed"
 
 // back has all that waits because it failed try again: the API server was away for long, and is there again.
 func (e *Engine) back() {

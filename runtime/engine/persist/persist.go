@@ -64,8 +64,7 @@ func (s *Store) Data() map[string][]byte { return s.data }
 // Has says whether there is something at a key.
 func (s *Store) Has(key string) bool { return s.data[key] != nil }
 
-// Put makes data count from now on, and has it written; nil data takes the key away. The
-// same data as before costs nothing.
+// Put makes data count from now on, and has it written; nil data takes the key away. The same data costs nothing.
 func (s *Store) Put(key string, data []byte) {
 	old, there := s.data[key]
 	if there == (data != nil) && bytes.Equal(old, data) {
@@ -122,8 +121,7 @@ const (
 	maxJoinedBytes = 1 << 20
 )
 
-// Join has a run wait for the next write, which changes about so many bytes, and may wait
-// for others until then.
+// Join has a run wait for the next write, which changes about so many bytes, and may wait for others until then.
 func (s *Store) Join(run uint64, size int, until time.Time) {
 	if len(s.joined) == 0 || until.Before(s.until) {
 		s.until = until
@@ -134,13 +132,11 @@ func (s *Store) Join(run uint64, size int, until time.Time) {
 // Full says that no more runs should join.
 func (s *Store) Full() bool { return len(s.joined) >= maxJoined || s.size >= maxJoinedBytes }
 
-// Until is the time until which the next write may wait for more runs; zero when none has
-// joined.
+// Until is the time until which the next write may wait for more runs; zero when none has joined.
 func (s *Store) Until() time.Time { return s.until }
 
-// Due says whether the next write may begin, and there is something to be written; more says
-// that other runs may join soon. No run waits for the time after which a failed write is
-// tried again: it may fail itself.
+// Due says whether the next write may begin, and there is something to be written; more says that other runs may join
+// soon. No run waits for the time after which a failed write is tried again: it may fail itself.
 func (s *Store) Due(now time.Time, more bool) bool {
 	gathers := more && !s.Full() && s.until.After(now)
 	return !s.Writing() && (len(s.joined) > 0 && !gathers || len(s.unsaved) > 0 && !s.retry.Waits(now))
@@ -186,12 +182,12 @@ func (s *Store) End(now time.Time, err error, jitter func() float64) (failed int
 	return s.retry.Attempt
 }
 
-// awayAfter is how many writes must have failed, one after the other, for the API server to have been away: with the
+// AwayAfter is how many writes must have failed, one after the other, for the API server to have been away: with the
 // waits between them that is ten seconds and more.
-const awayAfter = 4
+const AwayAfter = 4
 
 // Away says that the API server takes nothing, and has not for a while.
-func (s *Store) Away() bool { return s.retry.Attempt >= awayAfter }
+func (s *Store) Away() bool { return s.retry.Attempt >= AwayAfter }
 
 // Back says that it takes what is written again: what has failed is due at once.
 func (s *Store) Back() { s.retry = lane.Retry{} }
