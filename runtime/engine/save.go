@@ -92,7 +92,7 @@ func (e *Engine) saved(m *module, a asked, in Saved) {
 	}
 }
 
-// failedKey has the minute in which the API server has failed a run of the module, until a run that had failed succeeds:
+// failedKey has the minute in which the API server has failed a run of the module, until one that had failed succeeds:
 // so there is a write, also where hooks keep nothing, which is tried until the API server takes it.
 const failedKey = "failed"
 
