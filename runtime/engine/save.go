@@ -26,8 +26,8 @@ func (t *turn) save(m *module) {
 	t.ask(m, Save{Op: t.op(), Module: m.name, Runs: runs, Hooks: hooks, Data: m.store.Begin(changes...)})
 }
 
-// join takes the runs that wait to be kept, in their order, and returns those whose values may come into force. Each is
-// checked against the layers as they are once the runs before it count.
+// join takes the runs that wait to be kept, in their order, and returns those whose values may come into force. Each
+// is checked against the layers as they are once the runs before it count.
 func (t *turn) join(m *module) (runs []uint64, changes []persist.Change, hooks []*generation.Hook) {
 	layers, messages := m.values.Propose(), m.messageSizes()
 	for _, id := range m.store.Take() {
