@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -46,8 +47,9 @@ type Part struct {
 	// Ready is [ReadyAuto] or [ReadyExists]; "" means that ReadyFn says it.
 	Ready   string
 	ReadyFn starlark.Callable `json:"-"`
-	// Fill are values of Object that are made with it.
-	Fill []Fill
+	// Fill are values of Object that are made with it. AtCreation are paths of fields that count only then.
+	Fill       []Fill
+	AtCreation []object.Path
 	// Pos is the "file:line" of the call.
 	Pos string
 }
@@ -85,7 +87,7 @@ func desiredSpecs() []spec.Spec {
 			spec.Keyword("name", spec.String, "None"), spec.Keyword("after", spec.Strings, "[]"),
 			spec.Keyword("ready", spec.Any, `"auto"`), spec.Keyword("update", spec.String, `"apply"`),
 			spec.Keyword("owner", spec.Bool, "None"), spec.Keyword("retain", spec.Bool, "False"),
-			spec.Keyword("fill", spec.Dict, "{}")),
+			spec.Keyword("fill", spec.Dict, "{}"), spec.Keyword("at_creation", spec.Strings, "[]")),
 		fieldsSpec(),
 		declare("rolling", spec.InDesired, spec.NoEffect, callRolling, spec.Required("parts", spec.List),
 			spec.Keyword("max_unavailable", spec.Int, "1"), spec.Keyword("order", spec.Function, "None"),

@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -41,11 +42,7 @@ func callSetFields(c *call) (starlark.Value, error) {
 	if err := checkFields(p.Object, p.ID.Subresource); err != nil {
 		return nil, err
 	}
-	metadata, _ := p.Object["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		p.Object["metadata"] = metadata
-	}
+	metadata := effect.Cloned(p.Object, "metadata")
 	p.Object["apiVersion"], p.Object["kind"], metadata["name"] = ref.APIVersion, ref.Kind, ref.Name
 	if namespaced {
 		metadata["namespace"] = ref.Namespace

@@ -17,9 +17,10 @@ import (
 
 	"github.com/starling-operator/starling/builtins/secrets"
 	"github.com/starling-operator/starling/builtins/spec"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
-// Values that are made once, with an object: part(fill=).
+// Values that are made once, with an object: part(fill=, at_creation=).
 
 // Generated says how a value is made.
 type Generated struct {
@@ -65,6 +66,67 @@ func (g Generated) Make(random io.Reader) (string, error) {
 	}
 	b, err := secrets.Random(random, g.N)
 	return base64.StdEncoding.EncodeToString(b), err
+}
+
+// Made is the object of a part as it is written. Values that are made once are those of live, the object that is there,
+// or new ones; fields that count at the creation alone are as in applied, what the controller has applied of live.
+func (p *Part) Made(live, applied map[string]any, random io.Reader) (map[string]any, error) {
+	obj := p.Object
+	if live != nil {
+		obj = p.with(applied)
+	}
+	for _, f := range p.Fill {
+		at := []string{"data", f.Key}
+		value, there := object.Get(live, at)
+		if !there {
+			made, err := f.Make(random)
+			if err != nil {
+				return nil, err
+			}
+			value = base64.StdEncoding.EncodeToString([]byte(made))
+		}
+		obj = object.With(obj, at, value)
+	}
+	return obj, nil
+}
+
+// with is the object with the fields that count at the creation alone as another one has them.
+func (p *Part) with(other map[string]any) map[string]any {
+	obj := p.Object
+	for _, path := range p.AtCreation {
+		if _, there := path.Get(obj); there {
+			obj = object.With(obj, path.Resolve(obj), nil)
+		}
+		if v, there := path.Get(other); there && v != nil {
+			obj = object.With(obj, path.Resolve(other), v)
+		}
+	}
+	return obj
+}
+
+// atCreation reads at_creation=.
+func atCreation(texts []string, obj map[string]any) (out []object.Path, err error) {
+	for _, text := range texts {
+		path, err := object.ParsePath(starlark.String(text))
+		if err != nil {
+			return nil, err
+		}
+		keys := path.Resolve(obj)
+		for i, key := range keys {
+			above, _ := object.Get(obj, keys[:i])
+			if _, is := above.(map[string]any); key == "" || above != nil && !is || strings.HasSuffix(key, "]") {
+				return nil, fmt.Errorf(`%q is no path of fields: write names with dots between them, as "spec.initContainers"; `+
+					"of a list only the whole", spec.Clip(text))
+			}
+		}
+		free := keys[0] != "metadata" || len(keys) > 2 && (keys[1] == "labels" || keys[1] == "annotations")
+		if !free || keys[0] == "apiVersion" || keys[0] == "kind" {
+			return nil, fmt.Errorf("%q always counts; of metadata only single labels and annotations may count at the "+
+				"creation alone", spec.Clip(text))
+		}
+		out = append(out, path)
+	}
+	return out, nil
 }
 
 // fill reads fill=, sorted by key.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -54,6 +53,9 @@ func callPart(c *call) (starlark.Value, error) {
 	if p.Fill, err = c.fill(p.Object); err != nil {
 		return nil, fmt.Errorf("fill: %w", err)
 	}
+	if p.AtCreation, err = atCreation(c.Strings("at_creation"), p.Object); err != nil {
+		return nil, fmt.Errorf("at_creation: %w", err)
+	}
 	return c.madePart("part", p)
 }
 
@@ -78,22 +80,17 @@ func (c *call) madePart(kind string, p Part) (starlark.Value, error) {
 // each of them written again.
 func (p *Part) digest() (string, error) {
 	var room [1024]byte
-	text, err := object.AppendJSON(append(room[:0], '['), p.Object)
+	text, err := object.AppendJSON(append(room[:0], '['), p.with(nil))
 	if err != nil {
 		return "", err
 	}
-	fill, owner := []byte("null"), []byte("null")
-	if p.Fill != nil {
-		if fill, err = json.Marshal(p.Fill); err != nil {
+	rest := []byte("[null,null]")
+	if p.Fill != nil || p.Owner != nil {
+		if rest, err = json.Marshal([]any{p.Fill, p.Owner}); err != nil {
 			return "", err
 		}
 	}
-	if p.Owner != nil {
-		owner = strconv.AppendBool(nil, *p.Owner)
-	}
-	text = append(append(text, ','), fill...)
-	text = append(append(text, ','), owner...)
-	sum := sha256.Sum256(append(text, ']'))
+	sum := sha256.Sum256(append(append(text, ','), rest[1:]...))
 	return hex.EncodeToString(sum[:16]), nil
 }
 

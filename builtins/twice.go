@@ -93,7 +93,7 @@ func (p *Part) plain() map[string]any {
 	for _, f := range p.Fill {
 		fill["data."+f.Key] = fmt.Sprintf("generate.%s(%d)", f.How, f.N)
 	}
-	out := map[string]any{"obj": p.Object, "after": after, "update": string(p.Update), "ready": p.Ready, "retain": p.Retain, "fill": fill}
+	out := map[string]any{"obj": p.Object, "after": after, "update": string(p.Update), "ready": p.Ready, "retain": p.Retain, "fill": fill, "at_creation": fmt.Sprint(p.AtCreation)}
 	if p.Owner != nil {
 		out["owner"] = *p.Owner
 	}

@@ -49,6 +49,7 @@ func FamilyOf(in effect.Instance, hookID string, snapshots map[string][]starlark
 		Fields:     func(h reconcile.Holder) hook.Fields { return fieldsOf(h, h.Manager(hookID)) },
 		Same:       func(want, live map[string]any) bool { return Same(want, live, manager, "") },
 		Owns:       func(want, live map[string]any) bool { return Owns(want, live, manager, "") },
+		Applied:    func(live map[string]any) map[string]any { return appliedOf(live, manager, false) },
 		Form:       func(want, live map[string]any) string { return Form(want, live, manager) },
 		StatusSame: func(want, live map[string]any) bool { return Same(want, live, manager, "status") },
 		StatusOf:   func(live map[string]any) (map[string]any, time.Time) { return StatusOf(live, manager) },

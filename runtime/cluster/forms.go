@@ -35,7 +35,7 @@ func Form(want, live map[string]any, manager string) string {
 	if a == nil {
 		return ""
 	}
-	text, err := json.Marshal([]any{asSigned(want, live, a), a.APIVersion, a.Set, ownedOf(live, a.Set)})
+	text, err := json.Marshal([]any{asSigned(want, live, a), a.APIVersion, a.Set, ownedOf(live, a.Set, true)})
 	if err != nil {
 		return ""
 	}

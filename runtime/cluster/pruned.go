@@ -16,12 +16,7 @@ import (
 func Pruned(live map[string]any, manager string) map[string]any {
 	out := live
 	if live["apiVersion"] != "v1" || live["kind"] != "Secret" {
-		out = map[string]any{}
-		if a := apply.FieldsOf(live, manager, ""); apply.Plain(live, manager) {
-			out = contentOf(live)
-		} else if a != nil && !apply.Whole(a.Set) {
-			out, _ = ownedOf(live, a.Set).(map[string]any)
-		}
+		out = appliedOf(live, manager, true)
 		spec, status := kstatus.Part(live)
 		for key, m := range map[string]map[string]any{"spec": spec, "status": status} {
 			if len(m) > 0 {
@@ -43,6 +38,18 @@ func Pruned(live map[string]any, manager string) map[string]any {
 	}
 	own["managedFields"] = managers(metadata, manager)
 	return out
+}
+
+// appliedOf is what manager has applied of an object: of one without server-side apply all that it has. Keyed has
+// items of lists come with all of their keys, also those that are given by default.
+func appliedOf(live map[string]any, manager string, keyed bool) map[string]any {
+	if apply.Plain(live, manager) {
+		return contentOf(live)
+	}
+	if a := apply.FieldsOf(live, manager, ""); a != nil && !apply.Whole(a.Set) {
+		return ownedOf(live, a.Set, keyed).(map[string]any) // as live is one
+	}
+	return map[string]any{}
 }
 
 // contentOf is what an object has but for its status and what the API server notes of each write.
@@ -81,7 +88,7 @@ func managers(metadata map[string]any, manager string) []any {
 }
 
 // ownedOf is a value with the fields alone that are owned.
-func ownedOf(live any, owned map[string]any) any {
+func ownedOf(live any, owned map[string]any, keyed bool) any {
 	if apply.Whole(owned) {
 		return live
 	}
@@ -92,7 +99,7 @@ func ownedOf(live any, owned map[string]any) any {
 			key, is := strings.CutPrefix(name, "f:")
 			fields, ok := of.(map[string]any)
 			if v, there := live[key]; is && ok && there {
-				out[key] = ownedOf(v, fields)
+				out[key] = ownedOf(v, fields, keyed)
 			}
 		}
 		return out
@@ -100,7 +107,7 @@ func ownedOf(live any, owned map[string]any) any {
 		out, names := []any{}, apply.ItemsOf(owned)
 		for _, item := range live {
 			if i := slices.IndexFunc(names, func(n apply.Item) bool { return n.Is(item) }); i >= 0 {
-				out = append(out, ownedItem(item, names[i]))
+				out = append(out, ownedItem(item, names[i], keyed))
 			}
 		}
 		return out
@@ -109,10 +116,13 @@ func ownedOf(live any, owned map[string]any) any {
 }
 
 // ownedItem is an item of a list that is merged by keys, or of a set.
-func ownedItem(item any, name apply.Item) any {
-	m, is := ownedOf(item, name.Fields).(map[string]any)
+func ownedItem(item any, name apply.Item, keyed bool) any {
+	m, is := ownedOf(item, name.Fields, keyed).(map[string]any)
 	if !is || name.Key == nil {
 		return item
+	}
+	if !keyed {
+		return m
 	}
 	m = maps.Clone(m)
 	for _, k := range *name.Key { // some are given by default, and owned by nobody

@@ -119,6 +119,29 @@ func TestWhatIsKeptOfAChild(t *testing.T) {
 	}
 }
 
+// The part of a child that is kept tells what a manager has applied of it. Keys that are given by default are not
+// among that, so an apply of it changes nothing.
+func TestWhatIsAppliedOfAChild(t *testing.T) {
+	live := parse(t, child)
+	want := parse(t, `
+metadata: {labels: {app: x}, annotations: {starling.dev/parent-uid: u1}}
+spec: {template: {spec: {containers: [{name: main, image: i, ports: [{containerPort: 80}]}]}}}
+`)
+	for _, live := range []map[string]any{live, object.Pack(Pruned(live, "us")).Unpack()} {
+		got := appliedOf(live, "us", false)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		got["apiVersion"], got["kind"] = live["apiVersion"], live["kind"]
+		if !Same(got, live, "us", "") {
+			t.Error("an apply of it would change something")
+		}
+	}
+	if got := appliedOf(live, "nobody", false); len(got) > 0 {
+		t.Errorf("of nobody: %v", got)
+	}
+}
+
 // Of a Secret all is kept: values are made once, and its texts are hidden.
 func TestASecretIsKept(t *testing.T) {
 	live := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: a, labels: {theirs: '1'}}, data: {password: eA==}, type: Opaque}")

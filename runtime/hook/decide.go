@@ -3,10 +3,8 @@ package hook
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -57,8 +55,7 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 		return Result{Err: errors.New("the parent is not there as a whole")}
 	}
 	parent := whole.Map()
-	meta, _ := parent["metadata"].(map[string]any)
-	uid, _ := meta["uid"].(string)
+	uid := effect.At[string](parent, "metadata", "uid")
 	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, pos: map[string]string{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
 	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller, Module: effect.ManagerModule(effect.Manager(r.Hook.ID))}
 	for _, c := range r.Past.Contests {
@@ -67,14 +64,14 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	for live := range r.Family.Children {
 		if _, of := reconcile.ParentOf(live); of == uid && reconcile.ControllerOf(live) == r.Family.Controller && d.hears(live) {
 			d.live[reconcile.ChildOf(live).ID] = live
-			if isSecret(text(live, "apiVersion"), text(live, "kind")) {
+			if isSecret(effect.RefOf(live).APIVersion, effect.RefOf(live).Kind) {
 				s.saw(func(m *object.Mask) { m.Object(live) })
 			}
 		}
 		d.holds(live)
 	}
 	has := len(d.live) > 0 // a parent had its finalizer before the first of those that are not known
-	annotations, _ := meta["annotations"].(map[string]any)
+	annotations := effect.At[map[string]any](parent, "metadata", "annotations")
 	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
 		result := Result{Children: has, Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
 		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
@@ -185,8 +182,6 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	return result
 }
 
-func text(m map[string]any, key string) string { v, _ := m[key].(string); return v }
-
 // look makes the objects as they are written, and finds who has changed children.
 func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([]reconcile.Child, error) {
 	w := wanted.Wanted()
@@ -204,7 +199,11 @@ func (d *decision) look(wanted *builtins.Desired, children []reconcile.Child) ([
 			}
 			continue
 		}
-		obj, err := d.filled(p)
+		var applied map[string]any
+		if len(p.AtCreation) > 0 && d.live[p.ID] != nil {
+			applied = d.r.Family.Applied(d.live[p.ID])
+		}
+		obj, err := p.Made(d.live[p.ID], applied, d.r.Random)
 		if err != nil {
 			return nil, fmt.Errorf("part %q: %w", p.Name, err)
 		}
@@ -293,31 +292,6 @@ func (d *decision) rests(c *reconcile.Child) {
 func (d *decision) owns(p *builtins.Part) bool {
 	possible := d.ref.Namespace == "" || d.ref.Namespace == p.ID.Namespace
 	return possible && !p.Retain && (p.Owner == nil || *p.Owner)
-}
-
-// filled is the object of a part with the values that are made once: those that are there, or new ones.
-func (d *decision) filled(p *builtins.Part) (map[string]any, error) {
-	if len(p.Fill) == 0 {
-		return p.Object, nil
-	}
-	there, _ := d.live[p.ID]["data"].(map[string]any)
-	given, _ := p.Object["data"].(map[string]any)
-	data := maps.Clone(given)
-	if data == nil {
-		data = map[string]any{}
-	}
-	for _, f := range p.Fill {
-		if data[f.Key] = there[f.Key]; data[f.Key] == nil {
-			value, err := f.Make(d.r.Random)
-			if err != nil {
-				return nil, err
-			}
-			data[f.Key] = base64.StdEncoding.EncodeToString([]byte(value))
-		}
-	}
-	obj := maps.Clone(p.Object)
-	obj["data"] = data
-	return obj, nil
 }
 
 // cleaned has the parent say that cleanup is done, before anything is deleted: after a restart cleanup would

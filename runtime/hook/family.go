@@ -21,6 +21,8 @@ type Family struct {
 	Same func(want, live map[string]any) bool
 	// Owns says whether the controller owns all fields of want in live, whatever their values.
 	Owns func(want, live map[string]any) bool
+	// Applied is what the controller has applied of live, and nobody has taken since.
+	Applied func(live map[string]any) map[string]any
 	// Form stands for want, and for what live has of the fields that the controller owns.
 	Form func(want, live map[string]any) string
 	// StatusSame is Same for the status of the parent. StatusOf returns those fields of it that the

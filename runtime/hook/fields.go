@@ -2,11 +2,11 @@ package hook
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
@@ -88,13 +88,7 @@ func (d *decision) wantFields(p *builtins.Part) *reconcile.Child {
 // marked is an object with the mark of a holder.
 func marked(obj map[string]any, h reconcile.Holder, digest string) map[string]any {
 	name, value := h.Mark(digest)
-	meta, _ := obj["metadata"].(map[string]any)
-	given, _ := meta["annotations"].(map[string]any)
-	obj, meta = maps.Clone(obj), maps.Clone(meta)
-	annotations := map[string]any{name: value}
-	maps.Copy(annotations, given)
-	obj["metadata"], meta["annotations"] = meta, annotations
-	return obj
+	return object.With(obj, []string{"metadata", "annotations", name}, value)
 }
 
 // lookAtFields finds who has changed fields of the parent, and who has those that it wants.

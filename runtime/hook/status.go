@@ -68,7 +68,7 @@ func (d *decision) conditions(look reconcile.Look) []any {
 		since := d.r.Now.UTC().Format(time.RFC3339)
 		for _, b := range before {
 			old, _ := b.(map[string]any)
-			if at := text(old, "lastTransitionTime"); at != "" && old["type"] == c.Type && old["status"] == c.Status {
+			if at := effect.At[string](old, "lastTransitionTime"); at != "" && old["type"] == c.Type && old["status"] == c.Status {
 				since = at
 			}
 		}

@@ -37,6 +37,8 @@ type Wanted struct {
 	// Object is the object as it is written.
 	Object map[string]any
 	Update reconcile.Update
+	// AtCreation says that some fields count only as it is made.
+	AtCreation bool
 	// Judged says that the part says how to tell that the object is ready.
 	Judged bool
 	// Filled are the keys of a Secret's data that were made with it.
@@ -51,7 +53,7 @@ func (d *decision) wants(answer *builtins.Desired) []Wanted {
 		if p.ID.Fields {
 			continue
 		}
-		want := Wanted{Part: p.Name, Object: d.wanted[p.Name], Update: p.Update, Judged: p.Ready != builtins.ReadyAuto}
+		want := Wanted{Part: p.Name, Object: d.wanted[p.Name], Update: p.Update, AtCreation: len(p.AtCreation) > 0, Judged: p.Ready != builtins.ReadyAuto}
 		for _, f := range p.Fill {
 			want.Filled = append(want.Filled, f.Key)
 		}

@@ -3,7 +3,6 @@ package live
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/starling-operator/starling/modules/values"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
 	"github.com/starling-operator/starling/runtime/record"
@@ -208,18 +208,14 @@ func written(obj map[string]any, manager string) any {
 	if obj == nil {
 		return nil
 	}
-	rest := maps.Clone(obj)
+	rest, given := effect.WithMetadata(obj)
 	delete(rest, "status")
-	metadata, _ := obj["metadata"].(map[string]any)
-	given := maps.Clone(metadata)
 	for _, key := range []string{"resourceVersion", "managedFields", "generation"} {
 		delete(given, key)
 	}
-	rest["metadata"] = given
 	var own []any
-	entries, _ := metadata["managedFields"].([]any)
-	for _, e := range entries {
-		if entry, _ := e.(map[string]any); entry["manager"] == manager {
+	for entry := range apply.Entries(obj) {
+		if entry["manager"] == manager {
 			own = append(own, entry)
 		}
 	}

@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -153,6 +154,23 @@ func Put(root map[string]any, keys []string, v any) {
 		root = next
 	}
 	root[keys[last]] = v
+}
+
+// With is root with v at the exact keys, or without what is there, if v is nil: a map that has nothing else goes, too.
+// Root itself stays as it is.
+func With(root map[string]any, keys []string, v any) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, root)
+	if len(keys) > 1 {
+		below, _ := root[keys[0]].(map[string]any)
+		if inner := With(below, keys[1:], v); v != nil || len(inner) > 0 {
+			v = inner
+		}
+	}
+	if out[keys[0]] = v; v == nil {
+		delete(out, keys[0])
+	}
+	return out
 }
 
 // Identical says whether two maps are one, not only equal.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -50,18 +51,10 @@ func objects(w *sim.World, m *masker) []Object {
 
 // asMade is a namespace without what somebody has written to it since it was made.
 func asMade(namespace map[string]any) map[string]any {
-	out := maps.Clone(namespace)
-	meta, _ := namespace["metadata"].(map[string]any)
-	meta = maps.Clone(meta)
-	written, _ := meta["labels"].(map[string]any)
-	labels := map[string]any{}
-	for _, name := range []string{"kubernetes.io/metadata.name", "app.kubernetes.io/managed-by"} {
-		if v, is := written[name]; is {
-			labels[name] = v
-		}
-	}
+	out, meta := effect.WithMetadata(namespace)
+	labels := effect.Cloned(meta, "labels")
+	meta["labels"] = effect.Only(labels, "kubernetes.io/metadata.name", "app.kubernetes.io/managed-by")
 	delete(meta, "annotations")
-	out["metadata"], meta["labels"] = meta, labels
 	return out
 }
 
@@ -182,9 +175,7 @@ func (d *differ) compare(path []string, a, b any) {
 	am, aIs := a.(map[string]any)
 	bm, bIs := b.(map[string]any)
 	if aIs && bIs {
-		keys := maps.Clone(am)
-		maps.Copy(keys, bm)
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
+		for _, key := range slices.Sorted(maps.Keys(apply.Union(am, bm))) {
 			d.pair(append(path, key), am, bm, key)
 		}
 		return
@@ -258,9 +249,7 @@ func (d *differ) lists(path []string, a, b []any) {
 
 // elements compares the elements of two lists by their names.
 func (d *differ) elements(path []string, a, b map[string]any) {
-	names := maps.Clone(a)
-	maps.Copy(names, b)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(apply.Union(a, b))) {
 		d.pair(element(path, name), a, b, name)
 	}
 }

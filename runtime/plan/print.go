@@ -3,13 +3,13 @@ package plan
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/message"
 )
 
@@ -260,17 +260,13 @@ func (p *printer) drift(o Object) {
 
 // yaml shows a new object, but for what its line has said.
 func (p *printer) yaml(obj map[string]any) {
-	obj = maps.Clone(obj)
+	obj, meta := effect.WithMetadata(obj)
 	delete(obj, "apiVersion")
 	delete(obj, "kind")
-	if meta, ok := obj["metadata"].(map[string]any); ok {
-		meta = maps.Clone(meta)
-		delete(meta, "name")
-		delete(meta, "namespace")
-		obj["metadata"] = meta
-		if len(meta) == 0 {
-			delete(obj, "metadata")
-		}
+	delete(meta, "name")
+	delete(meta, "namespace")
+	if len(meta) == 0 {
+		delete(obj, "metadata")
 	}
 	if len(obj) == 0 {
 		return

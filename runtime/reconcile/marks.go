@@ -8,6 +8,7 @@ import (
 
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/kstatus"
+	"github.com/starling-operator/starling/runtime/object"
 )
 
 // A child tells of itself in its annotations, so that it is found, and deleted in the right order, when
@@ -80,9 +81,7 @@ func Signed(obj, live map[string]any) map[string]any {
 	if has == nil {
 		return obj
 	}
-	obj, meta := effect.WithMetadata(obj)
-	effect.Cloned(meta, "annotations")[effect.ChildSignature] = has
-	return obj
+	return object.With(obj, []string{"metadata", "annotations", effect.ChildSignature}, has)
 }
 
 // SignedBy is the patch by which a child gets its signature: the marks of whose child it is, which are there.

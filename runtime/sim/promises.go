@@ -126,10 +126,7 @@ func (p *promises) scan() {
 	}
 }
 
-func uidOf(obj map[string]any) string {
-	meta, _ := obj["metadata"].(map[string]any)
-	return text(meta["uid"])
-}
+func uidOf(obj map[string]any) string { return effect.At[string](obj, "metadata", "uid") }
 
 // parentLook is one more look at a parent.
 type parentLook struct {
@@ -205,7 +202,7 @@ func (p *promises) wanted(ctx context.Context, l *parentLook, want *hook.Wanted)
 		l.whole = l.whole && todo.Op == reconcile.OpHold && of == l.uid
 		return
 	}
-	if want.Update == reconcile.UpdateNever {
+	if want.Update == reconcile.UpdateNever || want.AtCreation {
 		p.kept = append(p.kept, ref)
 	}
 	before := len(p.broken)

@@ -30,17 +30,7 @@ func deleting(obj map[string]any) bool      { return metaOf(obj)["deletionTimest
 // withMeta returns a copy of obj with one field of its metadata set, or for nil
 // removed. The rest is shared.
 func withMeta(obj map[string]any, key string, v any) map[string]any {
-	out, meta := maps.Clone(obj), maps.Clone(metaOf(obj))
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	if v == nil {
-		delete(meta, key)
-	} else {
-		meta[key] = v
-	}
-	out["metadata"] = meta
-	return out
+	return object.With(obj, []string{"metadata", key}, v)
 }
 
 // setMeta sets a field of the metadata of an object that is ours to change.
