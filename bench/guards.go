@@ -24,10 +24,6 @@ const computing = `def f():
     return n + len(some) + len("".join([key.replace("-", "") for key in known]))
 `
 
-type silent struct{}
-
-func (silent) Log(builtins.Level, string, []builtins.Field) {}
-
 // guards runs a script under the guards and limits of a run, beside go.starlark.net
 // alone.
 func (b *bench) guards() {
@@ -35,13 +31,13 @@ func (b *bench) guards() {
 	b.check(err)
 	host := script.New(script.Options{
 		Files:    fstest.MapFS{"a.star": {Data: []byte(computing)}},
-		Context:  func(string) *builtins.Context { return &builtins.Context{Phase: spec.InLoad, Log: silent{}} },
+		Context:  func(string) *builtins.Context { return &builtins.Context{Phase: spec.InLoad, Log: builtins.Silent{}} },
 		Governor: script.NewGovernor(script.GovernorOptions{}),
 	})
 	guarded, err := host.Load(b.ctx, "a.star")
 	b.check(err)
 	f := guarded["f"].(starlark.Callable)
-	options := script.CallOptions{Name: "bench/f", Context: &builtins.Context{Log: silent{}}}
+	options := script.CallOptions{Name: "bench/f", Context: &builtins.Context{Log: builtins.Silent{}}}
 	ours, theirs := b.inTurn(b.size(21, 3), func() error {
 		_, _, err := host.Call(b.ctx, f, nil, options)
 		return err

@@ -79,6 +79,12 @@ type Logger interface {
 	Log(level Level, msg string, fields []Field)
 }
 
+// Silent is a [Logger] to which nobody listens.
+type Silent struct{}
+
+// Log implements [Logger].
+func (Silent) Log(Level, string, []Field) {}
+
 // Run is one call of a hook, or of enabled(): what it may see, what it may do, and what it has done so far.
 type Run struct {
 	// Ctx bounds live reads; nil means no bound.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // The fields that a function of a hook finds in its argument hang on how it is registered: as the file says that, and as
@@ -46,20 +47,20 @@ func (s *Server) snapshotsAt(d *document, offset int) (out []snapshot) {
 func (p *parsedText) watchesOf(function string) (out []snapshot) {
 	syntax.Walk(p.file, func(n syntax.Node) bool {
 		hook, ok := n.(*syntax.CallExpr)
-		if !ok || nameOf(hook.Fn) != "hook" || len(hook.Args) == 0 || nameOf(hook.Args[0]) != function {
+		if !ok || script.NameOf(hook.Fn) != "hook" || len(hook.Args) == 0 || script.NameOf(hook.Args[0]) != function {
 			return true
 		}
 		syntax.Walk(hook, func(n syntax.Node) bool {
 			watch, ok := n.(*syntax.CallExpr)
-			if !ok || nameOf(watch.Fn) != "k8s.watch" {
+			if !ok || script.NameOf(watch.Fn) != "k8s.watch" {
 				return true
 			}
-			kind := literal(argumentOf(watch, 1, "kind"))
-			name := literal(argumentOf(watch, -1, "name"))
+			kind := textOf(script.ArgumentOf(watch, 1, "kind"))
+			name := textOf(script.ArgumentOf(watch, -1, "name"))
 			if name == "" {
 				name = strings.ToLower(kind)
 			}
-			out = append(out, snapshot{name, strings.TrimSpace(literal(argumentOf(watch, 0, "api_version")) + " " + kind)})
+			out = append(out, snapshot{name, strings.TrimSpace(textOf(script.ArgumentOf(watch, 0, "api_version")) + " " + kind)})
 			return true
 		})
 		return true
@@ -116,21 +117,21 @@ func (s *Server) callbacksOf(d *document, function string) (out []string) {
 		if !ok {
 			return true
 		}
-		name := nameOf(call.Fn)
+		name := script.NameOf(call.Fn)
 		for i, p := range s.builtin.specs[name].Params {
 			if p.Keyword {
 				i = -1
 			}
-			if nameOf(argumentOf(call, i, p.Name)) != function {
+			if script.NameOf(script.ArgumentOf(call, i, p.Name)) != function {
 				continue
 			}
 			if add(name + "(" + p.Name + ")"); name == "hook" && p.Name == "fn" {
-				if argumentOf(call, -1, "for_each") != nil {
+				if script.ArgumentOf(call, -1, "for_each") != nil {
 					add("hook(for_each)")
 				}
 				syntax.Walk(call, func(n syntax.Node) bool {
 					if trigger, ok := n.(*syntax.CallExpr); ok {
-						add(nameOf(trigger.Fn))
+						add(script.NameOf(trigger.Fn))
 					}
 					return true
 				})
@@ -183,35 +184,6 @@ func docOfCtx(f docs.CtxField) string {
 	return doc + "\n\n*In: " + strings.Join(f.In, ", ") + "*"
 }
 
-// nameOf is the name with dots that an expression is; "" for none.
-func nameOf(e syntax.Expr) string {
-	switch e := e.(type) {
-	case *syntax.Ident:
-		return e.Name
-	case *syntax.DotExpr:
-		if x := nameOf(e.X); x != "" {
-			return x + "." + e.Name.Name
-		}
-	}
-	return ""
-}
-
-// argumentOf is the argument at a position, or of a name; nil without it.
-func argumentOf(call *syntax.CallExpr, at int, name string) syntax.Expr {
-	for i, arg := range call.Args {
-		if b, ok := arg.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
-			if nameOf(b.X) == name {
-				return b.Y
-			}
-			continue
-		}
-		if i == at {
-			return arg
-		}
-	}
-	return nil
-}
-
 // argumentName is where a call names an argument; nil when it does not.
 func argumentName(call *syntax.CallExpr, name string) *syntax.Ident {
 	for _, arg := range call.Args {
@@ -224,12 +196,8 @@ func argumentName(call *syntax.CallExpr, name string) *syntax.Ident {
 	return nil
 }
 
-// literal is the text that an expression is; "" for none.
-func literal(e syntax.Expr) string {
-	lit, ok := e.(*syntax.Literal)
-	if !ok {
-		return ""
-	}
-	text, _ := lit.Value.(string)
+// textOf is the text that an expression is; "" for none.
+func textOf(e syntax.Expr) string {
+	text, _ := script.TextOf(e)
 	return text
 }

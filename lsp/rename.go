@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/lsp/text"
 	"github.com/starling-operator/starling/modules/format"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // prepareRename says whether the name at a place can be changed, and where it is.
@@ -188,11 +189,11 @@ func (s *Server) hookID(d *document, at target) string {
 	registered := false
 	for _, u := range s.uses(d, at) {
 		for _, call := range u.calls() {
-			fn, ok := argumentOf(call, 0, "fn").(*syntax.Ident)
-			if !ok || nameOf(call.Fn) != "hook" || !u.standsFor(fn) {
+			fn, ok := script.ArgumentOf(call, 0, "fn").(*syntax.Ident)
+			if !ok || script.NameOf(call.Fn) != "hook" || !u.standsFor(fn) {
 				continue
 			}
-			if registered = true; argumentOf(call, -1, "name") == nil {
+			if registered = true; script.ArgumentOf(call, -1, "name") == nil {
 				_, file, _ := strings.Cut(u.inTree, "/")
 				return file + ":" + at.id.Name
 			}

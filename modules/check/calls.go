@@ -90,7 +90,7 @@ func (c *checker) parameter(s *source, fn syntax.Node, is string) {
 	}
 	for _, stmt := range body {
 		c.names(s, stmt, func(e syntax.Expr) string {
-			name := dotted(e)
+			name := script.NameOf(e)
 			if name == id.Name || strings.HasPrefix(name, id.Name+".") {
 				return is + strings.TrimPrefix(name, id.Name)
 			}
@@ -212,7 +212,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, decl spec.Spec) {
 			c.argument(s, call, decl, id.Name, arg.Y)
 			continue
 		}
-		if _, written := text(arg); positional == 0 && byRef {
+		if _, written := script.TextOf(arg); positional == 0 && byRef {
 			parts = written || decl.Name != "k8s.event" // of others all that follows goes by keyword
 		}
 		if !spread && !parts && positional < most {
@@ -222,7 +222,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, decl spec.Spec) {
 	}
 	start, _ := call.Span()
 	if len(call.Args) > 0 && len(decl.Params) > 0 && decl.Params[0].Type == spec.Path {
-		if path, ok := text(call.Args[0]); ok {
+		if path, ok := script.TextOf(call.Args[0]); ok {
 			if hint := spec.PathHint(decl.Name, path); hint != "" {
 				c.named(start, decl.Name+": "+hint, "")
 			}
@@ -246,7 +246,7 @@ func (c *checker) arguments(s *source, call *syntax.CallExpr, decl spec.Spec) {
 		if slices.Contains(required, p) && i >= positional && !given[p] {
 			first := ""
 			if len(call.Args) > 0 {
-				first, _ = text(call.Args[0])
+				first, _ = script.TextOf(call.Args[0])
 			}
 			c.named(start, decl.Name+": argument "+p+" is missing", spec.MissingHint(p, first))
 			return
@@ -309,7 +309,7 @@ func (c *checker) snapshots(fn syntax.Node, names []string) {
 	}
 	syntax.Walk(fn, func(n syntax.Node) bool {
 		if dot, ok := n.(*syntax.DotExpr); ok {
-			if of := dotted(dot.X); of == ctx.Name+".snapshots" || of == ctx.Name+".synced" {
+			if of := script.NameOf(dot.X); of == ctx.Name+".snapshots" || of == ctx.Name+".synced" {
 				member := strings.TrimPrefix(of, ctx.Name+".")
 				c.named(dot.Name.NamePos, member+" has no ."+dot.Name.Name, script.MemberHint(member, dot.Name.Name))
 			}
@@ -318,11 +318,11 @@ func (c *checker) snapshots(fn syntax.Node, names []string) {
 		if !ok {
 			return true
 		}
-		of := dotted(index.X)
+		of := script.NameOf(index.X)
 		if of != ctx.Name+".snapshots" && of != ctx.Name+".synced" {
 			return true
 		}
-		name, ok := text(index.Y)
+		name, ok := script.TextOf(index.Y)
 		if !ok || slices.Contains(names, name) {
 			return true
 		}
@@ -355,11 +355,11 @@ func (c *checker) withoutRequest(m *generation.Module, h *generation.Hook) {
 		if !is {
 			return true
 		}
-		if x, is := dot.X.(*syntax.DotExpr); is && dotted(x) == ctx+".request" {
+		if x, is := dot.X.(*syntax.DotExpr); is && script.NameOf(x) == ctx+".request" {
 			reads = true
 			return false
 		}
-		asks = asks || slices.Contains([]string{ctx + ".request", ctx + ".events"}, dotted(dot))
+		asks = asks || slices.Contains([]string{ctx + ".request", ctx + ".events"}, script.NameOf(dot))
 		return true
 	})
 	if !reads || asks {

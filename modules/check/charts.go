@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
@@ -64,13 +65,13 @@ func (c *checker) charts() {
 }
 
 // defines takes in kinds that the tree defines.
-func (c *checker) defines(kinds []servedKind) {
+func (c *checker) defines(kinds []schema.GroupVersionKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range kinds {
-		c.kinds.add(k.apiVersion, k.kind)
-		c.own = append(c.own, schema.FromAPIVersionAndKind(k.apiVersion, k.kind))
+		c.kinds.add(k.GroupVersion().String(), k.Kind)
 	}
+	c.own = append(c.own, kinds...)
 }
 
 // eachChart looks at the charts that can be rendered, some at once. Those that wait for users have no values yet.
@@ -106,7 +107,7 @@ type manifest struct {
 	unknown []unknownField
 	wrong   error
 	// serves are the kinds that it defines.
-	serves []servedKind
+	serves []schema.GroupVersionKind
 }
 
 // render renders a chart, unless that was done with the same values before.
@@ -161,7 +162,7 @@ func (m manifest) parts() (out []manifest) {
 func (c *checker) renderModule(m *generation.Module) (rendered, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, renderTime)
 	defer cancel()
-	view, err := hook.ChartValues(ctx, c.gen.Host, m, c.view(m), nil, time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, c.gen.Host, m, c.view(m), nil, time.Unix(0, 0), builtins.Silent{})
 	if err != nil {
 		return rendered{}, err
 	}

@@ -109,7 +109,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.cache.begin()
 	c.gen = generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log:      func(string) builtins.Logger { return silent{} },
+		Log:      func(string) builtins.Logger { return builtins.Silent{} },
 		Previous: c.cache.gen, Cache: c.cache.programs,
 	})
 	c.modules = c.gen.All()
@@ -163,7 +163,7 @@ type definitions struct {
 	sums     map[string][sha256.Size]byte
 	err      error
 	problems []string
-	kinds    []servedKind
+	kinds    []schema.GroupVersionKind
 }
 
 func (c *checker) definitionsOf(f tree.File) definitions {
@@ -299,7 +299,3 @@ type section struct {
 	// broken: no use looking further.
 	broken bool
 }
-
-type silent struct{}
-
-func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -2,6 +2,8 @@ package check
 
 import (
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // ofObjects are the arguments of k8s.watch that are functions of an object.
@@ -29,7 +31,7 @@ func (c *checker) comparisons(s *source) {
 					return true
 				}
 				for _, arg := range ofObjects {
-					lambda, ok := argument(n, -1, arg).(*syntax.LambdaExpr)
+					lambda, ok := script.ArgumentOf(n, -1, arg).(*syntax.LambdaExpr)
 					if !ok || len(lambda.Params) == 0 {
 						continue
 					}
@@ -125,7 +127,7 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 	}
 	for range 3 { // names of names
 		for _, b := range loops {
-			if isHook && dotted(b.from) == "ctx.events" && assigned[name(b.to)] == 1 {
+			if isHook && script.NameOf(b.from) == "ctx.events" && assigned[name(b.to)] == 1 {
 				events[name(b.to)] = true
 			}
 			call, ok := b.from.(*syntax.CallExpr)
@@ -161,10 +163,10 @@ func (c *checker) compareIn(s *source, body []syntax.Stmt, objects map[string]bo
 // wholeRows says whether an expression is the snapshot of a watch without a filter: ctx.snapshots["nodes"].
 func (s *source) wholeRows(e syntax.Expr) bool {
 	index, ok := e.(*syntax.IndexExpr)
-	if !ok || dotted(index.X) != "ctx.snapshots" {
+	if !ok || script.NameOf(index.X) != "ctx.snapshots" {
 		return false
 	}
-	watch, ok := text(index.Y)
+	watch, ok := script.TextOf(index.Y)
 	return ok && s.whole[watch]
 }
 

@@ -64,7 +64,7 @@ func (c *checker) converted(m *generation.Module, e example, s *store.Store) {
 // convert has a hook convert an object; nil when it cannot.
 func (c *checker) convert(m *generation.Module, h *generation.Hook, b *builtins.Binding, file string, obj map[string]any, to string) map[string]any {
 	request := &builtins.Request{Binding: b.Name, To: to, Objects: []map[string]any{object.CopyPlain(obj).(map[string]any)}}
-	result := hook.Convert(c.ctx, hook.Request{Host: c.gen.Host, Hook: h, Request: request, Log: silent{}}, b.Convert, nil)
+	result := hook.Convert(c.ctx, hook.Request{Host: c.gen.Host, Hook: h, Request: request, Log: builtins.Silent{}}, b.Convert, nil)
 	if result.Err != nil {
 		c.addAt(Error, "examples", m.Name, file, result.Err.Error(), "")
 		return nil

@@ -40,7 +40,7 @@ func (c *checker) finds(m *generation.Module, examples []example, kinds *store.B
 // found has a controller find the objects of a server.
 func (c *checker) found(m *generation.Module, h *generation.Hook, s *store.Store, o *builtins.LookupsOptions) {
 	host := func() *script.Host { return c.gen.Host }
-	rows, err := executor.RowsOf(c.ctx, host, h, silent{}, time.Unix(0, 0), func(_ string, spec watch.Spec) ([]map[string]any, error) {
+	rows, err := executor.RowsOf(c.ctx, host, h, builtins.Silent{}, time.Unix(0, 0), func(_ string, spec watch.Spec) ([]map[string]any, error) {
 		objects, err := sim.Selected(s, spec, "")
 		if errors.Is(err, cluster.ErrNotServed) {
 			return nil, nil

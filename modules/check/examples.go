@@ -228,7 +228,7 @@ func (c *checker) desired(m *generation.Module, h *generation.Hook, e example, s
 	q := builtins.Question{Key: key, Parent: object.New(parent), Look: look, Lookups: lookups}
 	options := script.CallOptions{
 		Name:    h.ID,
-		Context: &builtins.Context{Phase: spec.InDesired, Run: run, Log: silent{}},
+		Context: &builtins.Context{Phase: spec.InDesired, Run: run, Log: builtins.Silent{}},
 		Limits:  script.Limits{Wall: h.Timeout},
 		Of:      h.Fn, // an answer that is wrong has its place
 	}

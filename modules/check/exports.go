@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // exported are the values below global.exports that are there before any hook has run.
@@ -51,8 +52,8 @@ func (c *checker) exportCall(s *source, n syntax.Node) {
 	if !ok || s.builtin(call.Fn) != "values.of" {
 		return
 	}
-	arg := argument(call, 0, "module")
-	name, ok := text(arg)
+	arg := script.ArgumentOf(call, 0, "module")
+	name, ok := script.TextOf(arg)
 	if !ok {
 		return
 	}
@@ -66,7 +67,7 @@ func (c *checker) exportCall(s *source, n syntax.Node) {
 		c.at(Warning, "values", pos, "there is no module "+name, message.DidYouMean(name, c.gen.Names, ""))
 		return
 	}
-	path, ok := text(argument(call, 1, "path"))
+	path, ok := script.TextOf(script.ArgumentOf(call, 1, "path"))
 	if !ok || c.isExported(other, path) {
 		return
 	}
@@ -81,9 +82,9 @@ func (c *checker) configCall(m *generation.Module, s *source, n syntax.Node) {
 		return
 	}
 	name := s.builtin(call.Fn)
-	arg := argument(call, 0, "path")
-	path, ok := text(arg)
-	if name == "config.get" && ok && argument(call, 1, "default") == nil {
+	arg := script.ArgumentOf(call, 0, "path")
+	path, ok := script.TextOf(arg)
+	if name == "config.get" && ok && script.ArgumentOf(call, 1, "default") == nil {
 		c.configDefault(m, call, path)
 	}
 	if name != "config.set" && name != "config.remove" {

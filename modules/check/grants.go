@@ -13,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/builtins/spec"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -38,8 +39,8 @@ type literal struct {
 func objectsOf(name string, call *syntax.CallExpr) []literal {
 	pos, _ := call.Span()
 	written := func(version, kind, namespaces syntax.Expr) []literal {
-		v, ok1 := text(version)
-		k, ok2 := text(kind)
+		v, ok1 := script.TextOf(version)
+		k, ok2 := script.TextOf(kind)
 		if !ok1 || !ok2 {
 			return nil
 		}
@@ -50,35 +51,35 @@ func objectsOf(name string, call *syntax.CallExpr) []literal {
 	}
 	switch name {
 	case "k8s.get":
-		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), argument(call, 3, "namespace"))
+		return written(script.ArgumentOf(call, 0, "api_version"), script.ArgumentOf(call, 1, "kind"), script.ArgumentOf(call, 3, "namespace"))
 	case "k8s.list":
-		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), argument(call, 2, "namespaces"))
+		return written(script.ArgumentOf(call, 0, "api_version"), script.ArgumentOf(call, 1, "kind"), script.ArgumentOf(call, 2, "namespaces"))
 	case "k8s.watch":
-		return written(argument(call, 0, "api_version"), argument(call, 1, "kind"), nil)
+		return written(script.ArgumentOf(call, 0, "api_version"), script.ArgumentOf(call, 1, "kind"), nil)
 	case "k8s.secret":
-		return of("Secret", argument(call, 2, "namespace"))
+		return of("Secret", script.ArgumentOf(call, 2, "namespace"))
 	case "k8s.event":
 		return []literal{{"v1", "Event", pos, nil, false}} // where the object is
 	case "k8s.exec", "k8s.logs":
-		return of("Pod", argument(call, -1, "namespace"))
+		return of("Pod", script.ArgumentOf(call, -1, "namespace"))
 	case "k8s.token":
-		return of("ServiceAccount", argument(call, -1, "namespace"))
+		return of("ServiceAccount", script.ArgumentOf(call, -1, "namespace"))
 	case "k8s.apply", "k8s.create", "k8s.ask":
-		return identity(argument(call, 0, "obj"))
+		return identity(script.ArgumentOf(call, 0, "obj"))
 	case "k8s.apply_set":
 		var out []literal
-		if list, ok := argument(call, 1, "objs").(*syntax.ListExpr); ok {
+		if list, ok := script.ArgumentOf(call, 1, "objs").(*syntax.ListExpr); ok {
 			for _, e := range list.List {
 				out = append(out, identity(e)...)
 			}
 		}
 		return out
 	case "k8s.patch", "k8s.status", "k8s.delete", "k8s.evict":
-		first := argument(call, 0, "ref")
+		first := script.ArgumentOf(call, 0, "ref")
 		if found := identity(first); found != nil {
 			return found
 		}
-		return written(first, argument(call, 1, "kind"), argument(call, 3, "namespace"))
+		return written(first, script.ArgumentOf(call, 1, "kind"), script.ArgumentOf(call, 3, "namespace"))
 	}
 	return nil
 }
@@ -93,22 +94,11 @@ func unsaid(call *syntax.CallExpr, namespace syntax.Expr) bool {
 
 // textsOf are the texts of a literal, or of a list of nothing else.
 func textsOf(e syntax.Expr) []string {
-	if one, is := text(e); is && one != "" {
+	if one, is := script.TextOf(e); is && one != "" {
 		return []string{one}
 	}
-	list, is := e.(*syntax.ListExpr)
-	if !is {
-		return nil
-	}
-	var out []string
-	for _, e := range list.List {
-		one, is := text(e)
-		if !is {
-			return nil
-		}
-		out = append(out, one)
-	}
-	return out
+	texts, _ := script.TextsOf(e)
+	return texts
 }
 
 // identity is the kind of an object that is written out as a dict.
@@ -123,8 +113,8 @@ func identity(e syntax.Expr) []literal {
 		if !ok {
 			continue
 		}
-		key, _ := text(entry.Key)
-		value, isText := text(entry.Value)
+		key, _ := script.TextOf(entry.Key)
+		value, isText := script.TextOf(entry.Value)
 		switch {
 		case key == "apiVersion" && isText:
 			out.apiVersion = value
@@ -151,7 +141,7 @@ func identity(e syntax.Expr) []literal {
 func valueOf(dict *syntax.DictExpr, key string) syntax.Expr {
 	for _, entry := range dict.List {
 		if entry, is := entry.(*syntax.DictEntry); is {
-			if k, _ := text(entry.Key); k == key {
+			if k, _ := script.TextOf(entry.Key); k == key {
 				return entry.Value
 			}
 		}
@@ -171,7 +161,7 @@ func (c *checker) literalKinds(s *source) {
 				return false
 			}
 			if name := s.builtin(n.Fn); name != "k8s.watch" { // hooks that load tell of those
-				if found = objectsOf(name, n); len(found) > 0 && identity(argument(n, 0, "obj")) != nil {
+				if found = objectsOf(name, n); len(found) > 0 && identity(script.ArgumentOf(n, 0, "obj")) != nil {
 					found = nil // the dict is looked at by itself
 				}
 			}
@@ -268,7 +258,7 @@ func (c *checker) covered(m *generation.Module, call *syntax.CallExpr, name, ver
 	switch namespaced, known := c.namespaced(l); {
 	case known && !namespaced:
 		places, l.own = nil, false
-	case name == "k8s.list" && known && argument(call, 2, "namespaces") == nil:
+	case name == "k8s.list" && known && script.ArgumentOf(call, 2, "namespaces") == nil:
 		places, l.own = []string{"*"}, false
 	case !known:
 		l.own = false
@@ -344,15 +334,15 @@ func (c *checker) listed(m *generation.Module, call *syntax.CallExpr, name strin
 	if !ok {
 		return
 	}
-	e := argument(call, at, "url")
+	e := script.ArgumentOf(call, at, "url")
 	if b, ok := e.(*syntax.BinaryExpr); ok && (b.Op == syntax.PLUS || b.Op == syntax.PERCENT) {
 		e = b.X
 	}
-	url, ok := text(e)
+	url, ok := script.TextOf(e)
 	if !ok {
 		return
 	}
-	if e != argument(call, at, "url") { // of the rest only the host is certain, when a path follows
+	if e != script.ArgumentOf(call, at, "url") { // of the rest only the host is certain, when a path follows
 		scheme, rest, _ := strings.Cut(url, "://")
 		host, _, path := strings.Cut(rest, "/")
 		if !path || strings.ContainsAny(host, "%{") {

@@ -12,12 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/helm"
-	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
@@ -119,38 +117,12 @@ func (k kinds) add(apiVersion, kind string) {
 	k.groups[effect.GroupOf(apiVersion)] = true
 }
 
-type servedKind struct{ apiVersion, kind string }
-
-// kindsOf are the kinds of the CustomResourceDefinitions in a file of YAML; what is
-// anything else is passed over.
-func kindsOf(data []byte) (out []servedKind) {
-	docs, err := bounded.YAMLDocuments(data)
-	if err != nil {
-		return nil // broken: then the release says so
-	}
-	for _, doc := range docs {
-		var crd struct {
-			Kind string `json:"kind"`
-			Spec struct {
-				Group string `json:"group"`
-				Names struct {
-					Kind string `json:"kind"`
-				} `json:"names"`
-				Versions []struct {
-					Name   string `json:"name"`
-					Served bool   `json:"served"`
-				} `json:"versions"`
-			} `json:"spec"`
-		}
-		if err := yaml.Unmarshal(doc, &crd); err != nil {
-			return out // broken: then the release says so
-		}
-		if crd.Kind != "CustomResourceDefinition" {
-			continue
-		}
-		for _, v := range crd.Spec.Versions {
+// kindsOf are the kinds of the CustomResourceDefinitions in a file of YAML.
+func kindsOf(data []byte) (out []schema.GroupVersionKind) {
+	for _, d := range generation.Definitions(data) {
+		for _, v := range d.Spec.Versions {
 			if v.Served {
-				out = append(out, servedKind{crd.Spec.Group + "/" + v.Name, crd.Spec.Names.Kind})
+				out = append(out, schema.GroupVersionKind{Group: d.Spec.Group, Version: v.Name, Kind: d.Spec.Names.Kind})
 			}
 		}
 	}

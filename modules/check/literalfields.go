@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // literalFields holds objects of Kubernetes' own kinds that a call writes out to the fields of their kind: the API
@@ -20,7 +22,7 @@ func (c *checker) literalFields(s *source) {
 		}
 		switch s.builtin(call.Fn) {
 		case "k8s.apply", "k8s.create", "part":
-			dict, ok := argument(call, 0, "obj").(*syntax.DictExpr)
+			dict, ok := script.ArgumentOf(call, 0, "obj").(*syntax.DictExpr)
 			if !ok || identity(dict) == nil {
 				break
 			}
@@ -73,7 +75,7 @@ func (s *source) plain(e syntax.Expr) any {
 		out := map[string]any{}
 		for _, x := range e.List {
 			if entry, ok := x.(*syntax.DictEntry); ok {
-				if key, ok := text(entry.Key); ok {
+				if key, ok := script.TextOf(entry.Key); ok {
 					out[key] = s.plain(entry.Value)
 				}
 			}
@@ -96,7 +98,7 @@ func keyAt(e syntax.Expr, path string) syntax.Position {
 				if !ok {
 					continue
 				}
-				if key, _ := text(entry.Key); key == name {
+				if key, _ := script.TextOf(entry.Key); key == name {
 					at, _ = entry.Key.Span()
 					next = entry.Value
 				}

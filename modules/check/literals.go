@@ -9,6 +9,7 @@ import (
 
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // made are universal functions by the type of what they return.
@@ -93,7 +94,7 @@ func (c *checker) typesOf(s *source, e syntax.Expr, schema *values.Schema, path 
 			if !ok {
 				continue
 			}
-			if key, ok := text(entry.Key); ok {
+			if key, ok := script.TextOf(entry.Key); ok {
 				below := object.KeysText([]string{key})
 				if !strings.HasPrefix(below, "[") {
 					below = "." + below

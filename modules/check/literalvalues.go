@@ -78,7 +78,7 @@ func (c *checker) formats(s *source) {
 	syntax.Walk(s.file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.BinaryExpr:
-			format, ok := text(n.X)
+			format, ok := script.TextOf(n.X)
 			if n.Op != syntax.PERCENT || !ok {
 				break
 			}
@@ -108,7 +108,7 @@ func (c *checker) formatted(s *source, call *syntax.CallExpr) {
 		return
 	}
 	pos, _ := call.Span()
-	if of, ok := text(dot.X); ok {
+	if of, ok := script.TextOf(dot.X); ok {
 		of = strings.NewReplacer("{{", "", "}}", "").Replace(of)
 		if spec := formatSpec.FindString(of); spec != "" {
 			_, spec, _ = strings.Cut(strings.TrimSuffix(spec, "}"), ":")
@@ -117,7 +117,7 @@ func (c *checker) formatted(s *source, call *syntax.CallExpr) {
 		}
 		return
 	}
-	layout, ok := text(argument(call, 0, "format"))
+	layout, ok := script.TextOf(script.ArgumentOf(call, 0, "format"))
 	if !ok || len(call.Args) != 1 {
 		return
 	}

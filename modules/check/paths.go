@@ -14,6 +14,7 @@ import (
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/object"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // valueCall is a call of a values builtin whose path is written out.
@@ -39,16 +40,16 @@ func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bo
 	default:
 		return valueCall{}, false
 	}
-	arg := argument(call, 0, "path")
+	arg := script.ArgumentOf(call, 0, "path")
 	if arg == nil {
 		return valueCall{}, false
 	}
 	pos, _ := arg.Span()
 	v := valueCall{function: name, pos: pos}
 	if name == "values.set" || name == "values.default" || name == "values.merge" {
-		v.value = argument(call, 1, "value")
+		v.value = script.ArgumentOf(call, 1, "value")
 	}
-	if p, ok := text(arg); ok && p != "" {
+	if p, ok := script.TextOf(arg); ok && p != "" {
 		v.path = object.Dotted(p).Resolve(shape)
 		return v, true
 	}
@@ -57,7 +58,7 @@ func (s *source) asValueCall(n syntax.Node, shape map[string]any) (valueCall, bo
 		return valueCall{}, false
 	}
 	for _, e := range list.List {
-		key, ok := text(e)
+		key, ok := script.TextOf(e)
 		if !ok {
 			return valueCall{}, false
 		}

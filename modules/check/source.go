@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // source is one parsed file.
@@ -67,20 +69,20 @@ func newSource(path string, file *syntax.File) *source {
 		case "values.set", "values.default", "values.merge", "values.patch":
 			s.sets = true
 		case "hook":
-			for _, arg := range []syntax.Expr{argument(call, 0, "fn"), argument(call, -1, "cleanup")} {
+			for _, arg := range []syntax.Expr{script.ArgumentOf(call, 0, "fn"), script.ArgumentOf(call, -1, "cleanup")} {
 				if id, ok := arg.(*syntax.Ident); ok {
 					s.contexts[id.Name] = true
 				}
 			}
 		case "k8s.watch":
-			if name, ok := text(argument(call, 2, "name")); ok && argument(call, -1, "filter") == nil && argument(call, -1, "keep") == nil {
+			if name, ok := script.TextOf(script.ArgumentOf(call, 2, "name")); ok && script.ArgumentOf(call, -1, "filter") == nil && script.ArgumentOf(call, -1, "keep") == nil {
 				_, twice := s.whole[name]
 				s.whole[name] = !twice
 			} else if ok {
 				s.whole[name] = false
 			}
 			for _, name := range ofObjects {
-				if id, ok := argument(call, -1, name).(*syntax.Ident); ok {
+				if id, ok := script.ArgumentOf(call, -1, name).(*syntax.Ident); ok {
 					s.filters[id.Name] = true
 				}
 			}
@@ -172,7 +174,7 @@ func (s *source) mean(name string) {
 
 // builtin returns "k8s.watch" when e names that builtin, "" for anything else.
 func (s *source) builtin(e syntax.Expr) string {
-	name := dotted(e)
+	name := script.NameOf(e)
 	if first, _, _ := strings.Cut(name, "."); s.bound[first] {
 		return ""
 	}
@@ -250,51 +252,4 @@ func (c *checker) reveals(s *source) {
 		}
 		return true
 	})
-}
-
-// dotted returns "k8s.watch" for k8s.watch, "" for what is no chain of names.
-func dotted(e syntax.Expr) string {
-	switch e := e.(type) {
-	case *syntax.Ident:
-		return e.Name
-	case *syntax.DotExpr:
-		if x := dotted(e.X); x != "" {
-			return x + "." + e.Name.Name
-		}
-	case *syntax.ParenExpr:
-		return dotted(e.X)
-	}
-	return ""
-}
-
-// argument returns the argument at a position, or of this name; nil without it.
-func argument(call *syntax.CallExpr, at int, name string) syntax.Expr {
-	for i, arg := range call.Args {
-		if b, ok := arg.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
-			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
-				return b.Y
-			}
-			continue
-		}
-		if u, ok := arg.(*syntax.UnaryExpr); ok && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
-			return nil
-		}
-		if i == at {
-			return arg
-		}
-	}
-	return nil
-}
-
-// text returns the string that a literal is.
-func text(e syntax.Expr) (string, bool) {
-	if p, ok := e.(*syntax.ParenExpr); ok {
-		return text(p.X)
-	}
-	lit, ok := e.(*syntax.Literal)
-	if !ok || lit.Token != syntax.STRING {
-		return "", false
-	}
-	s, ok := lit.Value.(string)
-	return s, ok
 }

@@ -24,12 +24,12 @@ func (c *checker) statements(s *source) {
 		pos, _ := stmt.Span()
 		switch x := stmt.X.(type) {
 		case *syntax.DotExpr, *syntax.Ident:
-			if name := dotted(x); name != "" && name != "None" {
+			if name := script.NameOf(x); name != "" && name != "None" {
 				c.named(pos, "this line does nothing: "+name+" is named, not called", "write "+name+"()")
 			}
 		case *syntax.CallExpr:
 			if dot, ok := x.Fn.(*syntax.DotExpr); ok && test && dot.Name.Name == "expect" {
-				of := dotted(dot)
+				of := script.NameOf(dot)
 				c.named(pos, fmt.Sprintf("this line expects nothing: %s(…) looks at a value", of), fmt.Sprintf("write %s(x).equals(y), or %s(x == y).is_true()", of, of))
 			}
 		}

@@ -24,15 +24,9 @@ import (
 func declared(ctx context.Context, t *tree.Tree) map[string]*generation.Module {
 	return generation.Load(ctx, generation.Options{
 		Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log: func(string) builtins.Logger { return silent{} },
+		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	}).Modules
 }
-
-// silent drops what files log as they are loaded.
-type silent struct{}
-
-// Log implements [builtins.Logger].
-func (silent) Log(builtins.Level, string, []builtins.Field) {}
 
 // remote gets the chart that module(chart=) names: the archive that the lock names where that is
 // one the module asks for, else the newest.

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
-	"github.com/starling-operator/starling/runtime/bounded"
+	"github.com/starling-operator/starling/runtime/generation"
 )
 
 // customKind is a kind that a CustomResourceDefinition of the old tree defines.
@@ -25,48 +23,23 @@ func customKinds(files []oldFile) (out []customKind) {
 		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(f.path)) || !bytes.Contains(f.data, []byte("CustomResourceDefinition")) {
 			continue
 		}
-		docs, err := bounded.YAMLDocuments(f.data)
-		if err != nil {
-			continue
-		}
-		for _, doc := range docs {
-			if k, is := customKindOf(doc); is {
+		for _, d := range generation.Definitions(f.data) {
+			names := d.Spec.Names
+			k := customKind{group: d.Spec.Group, version: d.Spec.Version, kind: names.Kind}
+			for _, v := range d.Spec.Versions {
+				if v.Storage || k.version == "" {
+					k.version = v.Name
+				}
+			}
+			for _, name := range append([]string{k.kind, names.Plural, names.Singular}, names.ShortNames...) {
+				if name != "" {
+					k.names = append(k.names, strings.ToLower(name))
+				}
+			}
+			if k.kind != "" && k.version != "" {
 				out = append(out, k)
 			}
 		}
 	}
 	return out
-}
-
-func customKindOf(doc []byte) (customKind, bool) {
-	var crd struct {
-		Kind string
-		Spec struct {
-			Group   string
-			Version string // of apiextensions.k8s.io/v1beta1
-			Names   struct {
-				Kind, Plural, Singular string
-				ShortNames             []string
-			}
-			Versions []struct {
-				Name    string
-				Storage bool
-			}
-		}
-	}
-	if err := yaml.Unmarshal(doc, &crd); err != nil || crd.Kind != "CustomResourceDefinition" || crd.Spec.Names.Kind == "" {
-		return customKind{}, false
-	}
-	k := customKind{group: crd.Spec.Group, version: crd.Spec.Version, kind: crd.Spec.Names.Kind}
-	for _, v := range crd.Spec.Versions {
-		if v.Storage || k.version == "" {
-			k.version = v.Name
-		}
-	}
-	for _, name := range append([]string{k.kind, crd.Spec.Names.Plural, crd.Spec.Names.Singular}, crd.Spec.Names.ShortNames...) {
-		if name != "" {
-			k.names = append(k.names, strings.ToLower(name))
-		}
-	}
-	return k, k.version != ""
 }

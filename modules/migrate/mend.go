@@ -37,7 +37,7 @@ func (r *Result) mend(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return silent{} }})
+		g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
 		if err := ctx.Err(); err != nil {
 			return errors.New("stopped while loading the new tree")
 		}
@@ -118,7 +118,3 @@ func (r *Result) takeOut(dir string, refused refusal, all bool) {
 		m.lacks(m.from[refused.file])
 	}
 }
-
-type silent struct{}
-
-func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -106,7 +106,7 @@ func loads(t *testing.T, r *Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return silent{} }})
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
 	for _, m := range g.All() {
 		for _, refused := range apart(m.Err) {
 			t.Error(refused)

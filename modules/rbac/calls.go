@@ -66,11 +66,7 @@ func callsOf(gen *generation.Generation) map[string]calls {
 
 func (c *calls) see(call *syntax.CallExpr) {
 	if fn, ok := call.Fn.(*syntax.Ident); ok && fn.Name == "request" { // of @std//certs.star
-		if signer := keyword(call, "signer"); signer != nil {
-			c.sign(signer)
-		} else if len(call.Args) > 1 {
-			c.sign(call.Args[1])
-		}
+		c.sign(script.ArgumentOf(call, 1, "signer"))
 	}
 	dot, ok := call.Fn.(*syntax.DotExpr)
 	if !ok {
@@ -89,12 +85,12 @@ func (c *calls) see(call *syntax.CallExpr) {
 	case "evict":
 		c.evict = true
 	case "delete":
-		c.wait = c.wait || keyword(call, "wait") != nil
+		c.wait = c.wait || script.ArgumentOf(call, -1, "wait") != nil
 	case "status":
 		c.write("status", call)
 	case "patch":
-		c.jq = c.jq || keyword(call, "jq") != nil
-		if sub := textOf(keyword(call, "subresource")); sub != "" {
+		c.jq = c.jq || script.ArgumentOf(call, -1, "jq") != nil
+		if sub := textOf(script.ArgumentOf(call, -1, "subresource")); sub != "" {
 			c.write(sub, call)
 		}
 	}
@@ -109,11 +105,8 @@ func (c *calls) sign(signer syntax.Expr) {
 
 // textOf is a text that stands in the code, or "".
 func textOf(x syntax.Expr) string {
-	if lit, ok := x.(*syntax.Literal); ok {
-		text, _ := lit.Value.(string)
-		return text
-	}
-	return ""
+	text, _ := script.TextOf(x)
+	return text
 }
 
 // write notes that a subresource is written.
@@ -123,16 +116,4 @@ func (c *calls) write(subresource string, call *syntax.CallExpr) {
 		kind = textOf(call.Args[1])
 	}
 	c.subresources[subresource] = append(c.subresources[subresource], kind)
-}
-
-// keyword returns the value of a keyword argument, or nil.
-func keyword(call *syntax.CallExpr, name string) syntax.Expr {
-	for _, arg := range call.Args {
-		if b, ok := arg.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
-			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
-				return b.Y
-			}
-		}
-	}
-	return nil
 }

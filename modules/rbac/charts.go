@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins"
@@ -47,20 +48,9 @@ type object struct {
 		Namespace   string            `json:"namespace"`
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
-	Rules       []policyRule `json:"rules"`
-	Aggregation any          `json:"aggregationRule"`
-	RoleRef     struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"roleRef"`
-}
-
-type policyRule struct {
-	Verbs           []string `json:"verbs"`
-	APIGroups       []string `json:"apiGroups"`
-	Resources       []string `json:"resources"`
-	ResourceNames   []string `json:"resourceNames"`
-	NonResourceURLs []string `json:"nonResourceURLs"`
+	Rules       []rbacv1.PolicyRule `json:"rules"`
+	Aggregation any                 `json:"aggregationRule"`
+	RoleRef     rbacv1.RoleRef      `json:"roleRef"`
 }
 
 type kindName struct{ apiVersion, kind string }
@@ -177,7 +167,7 @@ func (b *builder) renderWith(c *charted, caps *helm.Capabilities, view map[strin
 	ctx, cancel := context.WithTimeout(b.ctx, renderTime)
 	defer cancel()
 	m := c.module
-	view, err := hook.ChartValues(ctx, b.gen.Host, m, view, nil, time.Unix(0, 0), silent{})
+	view, err := hook.ChartValues(ctx, b.gen.Host, m, view, nil, time.Unix(0, 0), builtins.Silent{})
 	if err != nil {
 		return err
 	}

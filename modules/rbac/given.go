@@ -9,6 +9,7 @@ import (
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // given is what the code of a module says of the rights that its hooks give away: the roles that bindings name, and
@@ -102,7 +103,7 @@ func rulesOf(x syntax.Expr) (rules []Rule, written bool) {
 		}
 		fields, texts := fieldsOf(dict), map[string][]string{}
 		for name, value := range fields {
-			if texts[name], ok = textsOf(value); !ok {
+			if texts[name], ok = script.TextsOf(value); !ok {
 				return nil, false
 			}
 		}
@@ -127,24 +128,4 @@ func fieldsOf(dict *syntax.DictExpr) map[string]syntax.Expr {
 		}
 	}
 	return out
-}
-
-// textsOf are the texts of a list that holds no others.
-func textsOf(x syntax.Expr) (texts []string, ok bool) {
-	list, ok := x.(*syntax.ListExpr)
-	if !ok {
-		return nil, false
-	}
-	for _, element := range list.List {
-		lit, ok := element.(*syntax.Literal)
-		if !ok {
-			return nil, false
-		}
-		text, ok := lit.Value.(string)
-		if !ok {
-			return nil, false
-		}
-		texts = append(texts, text)
-	}
-	return texts, true
 }

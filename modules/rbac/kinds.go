@@ -1,12 +1,14 @@
 package rbac
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/builtins/crd"
-	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
 )
 
@@ -60,46 +62,19 @@ func (k *kinds) of(apiVersion, kind string) resource {
 // returns them by the names of the definitions. Those that are not applied may be at another time.
 func (k *kinds) addCRDs(data []byte, applied bool) (added map[string]resource) {
 	added = map[string]resource{}
-	docs, err := bounded.YAMLDocuments(data)
-	if err != nil {
-		return added // broken: then the release says so
-	}
-	for _, doc := range docs {
-		var crd struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-			Spec struct {
-				Group string `json:"group"`
-				Scope string `json:"scope"`
-				Names struct {
-					Kind   string `json:"kind"`
-					Plural string `json:"plural"`
-				} `json:"names"`
-				Versions []struct {
-					Name         string         `json:"name"`
-					Subresources map[string]any `json:"subresources"`
-				} `json:"versions"`
-			} `json:"spec"`
-		}
-		if err := yaml.Unmarshal(doc, &crd); err != nil {
-			return added // broken: then the release says so
-		}
-		if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
+	for _, d := range generation.Definitions(data) {
+		if d.Metadata.Name == "" {
 			continue
 		}
-		r := resource{group: crd.Spec.Group, plural: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == "Namespaced"}
-		for _, v := range crd.Spec.Versions {
-			for sub := range v.Subresources {
-				r.subresources = append(r.subresources, sub)
-			}
+		kind := schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+		r := resource{group: kind.Group, plural: d.Spec.Names.Plural, namespaced: d.Spec.Scope == "Namespaced"}
+		for _, v := range d.Spec.Versions {
+			r.subresources = slices.AppendSeq(r.subresources, maps.Keys(v.Subresources))
 			if applied {
-				k.served = append(k.served, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
+				k.served = append(k.served, kind.WithVersion(v.Name))
 			}
 		}
-		k.known[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = r
-		added[crd.Metadata.Name] = r
+		k.known[kind], added[d.Metadata.Name] = r, r
 	}
 	return added
 }

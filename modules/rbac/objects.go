@@ -32,13 +32,10 @@ func (b *builder) lookups(c *charted) {
 	for _, g := range c.module.Decl.Lookup {
 		r := b.resource(g.APIVersion, g.Kind)
 		namespaces := g.Namespaces
-		switch {
-		case !r.namespaced || slices.Contains(namespaces, "*"):
-			namespaces = []string{""}
-		case namespaces == nil:
+		if namespaces == nil {
 			namespaces = []string{c.namespace}
 		}
-		for _, ns := range namespaces {
+		for _, ns := range places(r, namespaces) {
 			b.add(ns, Rule{Group: r.group, Resource: r.plural, Names: g.Names, Verbs: g.Verbs, Why: []string{"lookup of the chart of " + c.module.Name}})
 		}
 	}

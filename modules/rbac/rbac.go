@@ -96,7 +96,7 @@ type Rule struct {
 func Compute(ctx context.Context, o Options) (Result, error) {
 	gen := generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log: func(string) builtins.Logger { return silent{} },
+		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	})
 	if len(o.Modules) > 0 {
 		for _, name := range o.Modules {
@@ -255,7 +255,3 @@ func (b *builder) result() Result {
 	slices.Sort(out.Notes)
 	return out
 }
-
-type silent struct{}
-
-func (silent) Log(builtins.Level, string, []builtins.Field) {}

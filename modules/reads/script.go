@@ -7,6 +7,7 @@ import (
 	"go.starlark.net/syntax"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/runtime/script"
 )
 
 // globalKey is the key of the global values.
@@ -24,18 +25,18 @@ func Script(file *syntax.File) *Reads {
 	if err := resolve.File(file, anything, anything); err != nil {
 		return nil
 	}
-	s := &script{known: map[*syntax.Ident]bool{}, out: &Reads{}}
+	s := &scriptReads{known: map[*syntax.Ident]bool{}, out: &Reads{}}
 	syntax.Walk(file, s.see)
 	return s.out
 }
 
-type script struct {
+type scriptReads struct {
 	// known are uses that are understood. A node is seen before those in it.
 	known map[*syntax.Ident]bool
 	out   *Reads
 }
 
-func (s *script) see(n syntax.Node) bool {
+func (s *scriptReads) see(n syntax.Node) bool {
 	if s.out == nil {
 		return false
 	}
@@ -57,7 +58,7 @@ func isValues(id *syntax.Ident) bool {
 	return ok && (id.Name == "values" || id.Name == "config") && (b.Scope == resolve.Predeclared || b.Scope == resolve.Universal)
 }
 
-func (s *script) call(c *syntax.CallExpr) {
+func (s *scriptReads) call(c *syntax.CallExpr) {
 	dot, ok := c.Fn.(*syntax.DotExpr)
 	if !ok {
 		return
@@ -70,14 +71,14 @@ func (s *script) call(c *syntax.CallExpr) {
 	case writers[name]:
 		s.known[of] = true
 	case name == "get" || name == "has":
-		s.known[of] = s.reads(argumentOf(c, 0, "path"))
+		s.known[of] = s.reads(script.ArgumentOf(c, 0, "path"))
 	case name == "of":
-		s.known[of] = s.exported(argumentOf(c, 0, "module"), argumentOf(c, 1, "path"))
+		s.known[of] = s.exported(script.ArgumentOf(c, 0, "module"), script.ArgumentOf(c, 1, "path"))
 	}
 }
 
 // reads notes the path of a call. False: it is not known.
-func (s *script) reads(e syntax.Expr) bool {
+func (s *scriptReads) reads(e syntax.Expr) bool {
 	text, keys, known := pathOf(e)
 	if !known || text == globalKey || len(keys) == 1 && keys[0] == globalKey {
 		return false
@@ -93,8 +94,8 @@ func (s *script) reads(e syntax.Expr) bool {
 
 // exported notes what a call of values.of reads, which stands below `global`. False: it is not
 // known.
-func (s *script) exported(module, e syntax.Expr) bool {
-	name, isText := literal(module)
+func (s *scriptReads) exported(module, e syntax.Expr) bool {
+	name, isText := script.TextOf(module)
 	text, keys, known := pathOf(e)
 	if !isText || !known {
 		return false
@@ -111,48 +112,9 @@ func (s *script) exported(module, e syntax.Expr) bool {
 // pathOf is a path that is written out, as text or as a list of keys. Nothing of it is known of
 // another one, nor of nil.
 func pathOf(e syntax.Expr) (text string, keys []string, known bool) {
-	if text, ok := literal(e); ok {
+	if text, ok := script.TextOf(e); ok {
 		return text, nil, true
 	}
-	list, ok := e.(*syntax.ListExpr)
-	if !ok {
-		return "", nil, false
-	}
-	keys = []string{}
-	for _, e := range list.List {
-		key, ok := literal(e)
-		if !ok {
-			return "", nil, false
-		}
-		keys = append(keys, key)
-	}
-	return "", keys, true
-}
-
-// argumentOf is the one at a place, or that of a name; nil: it is not known.
-func argumentOf(c *syntax.CallExpr, at int, name string) syntax.Expr {
-	for i, arg := range c.Args {
-		if u, ok := arg.(*syntax.UnaryExpr); ok && (u.Op == syntax.STAR || u.Op == syntax.STARSTAR) {
-			return nil
-		}
-		b, named := arg.(*syntax.BinaryExpr)
-		if named = named && b.Op == syntax.EQ; !named && i == at {
-			return arg
-		}
-		if named {
-			if id, ok := b.X.(*syntax.Ident); ok && id.Name == name {
-				return b.Y
-			}
-		}
-	}
-	return nil
-}
-
-func literal(e syntax.Expr) (string, bool) {
-	lit, ok := e.(*syntax.Literal)
-	if !ok || lit.Token != syntax.STRING {
-		return "", false
-	}
-	text, ok := lit.Value.(string)
-	return text, ok
+	keys, known = script.TextsOf(e)
+	return "", append([]string{}, keys...), known
 }

@@ -125,7 +125,7 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	began := time.Now()
 	o := generation.Options{
 		Tree: t, Std: stdlib.FS, Number: 1, Previous: l.gen, Cache: l.cache, Governor: l.governor,
-		Log: func(string) builtins.Logger { return silent{} },
+		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	}
 	if l.gen != nil {
 		o.Number = l.gen.Number + 1
@@ -338,8 +338,3 @@ func (l *Loop) sources(file string) [sha256.Size]byte {
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
-
-// silent hears nothing.
-type silent struct{}
-
-func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/starling-operator/starling/builtins"
-	"github.com/starling-operator/starling/runtime/bounded"
 )
 
 // checkPowers refuses hooks with a power that module.star does not show: to change objects as somebody writes them, to
@@ -50,15 +47,7 @@ func (m *Module) defines(p *builtins.Power) bool {
 		if !bytes.Contains(f.Data, []byte(group)) {
 			continue
 		}
-		docs, err := bounded.YAMLDocuments(f.Data)
-		if err != nil {
-			continue // where it is applied it is an error
-		}
-		for _, doc := range docs {
-			var d definition
-			if yaml.Unmarshal(doc, &d) != nil || d.Kind != "CustomResourceDefinition" {
-				continue
-			}
+		for _, d := range Definitions(f.Data) {
 			names := d.Spec.Names
 			if p.Verb == builtins.VerbConvert && p.Name == names.Plural+"."+d.Spec.Group ||
 				p.Verb != builtins.VerbConvert && d.Spec.Group == p.Group() && (p.Kind == names.Kind || p.Plural != "" && p.Plural == names.Plural) {

@@ -12,20 +12,43 @@ import (
 	"github.com/starling-operator/starling/runtime/bounded"
 )
 
-// definition is a CustomResourceDefinition, as far as it says what the status of an object may hold.
-type definition struct {
-	Kind string
-	Spec struct {
-		Group    string
-		Names    struct{ Kind, Plural string }
-		Versions []definitionVersion
+// Definition is a CustomResourceDefinition as it stands in a file, as far as it is read before it is applied.
+type Definition struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Group, Scope string
+		Version      string // of apiextensions.k8s.io/v1beta1
+		Names        struct {
+			Kind, Plural, Singular string
+			ShortNames             []string
+		}
+		Versions []DefinitionVersion
 	}
 }
 
-type definitionVersion struct {
-	Name         string
-	Subresources struct{ Status map[string]any }
-	Schema       struct{ OpenAPIV3Schema schemaOf }
+// DefinitionVersion is one version of a [Definition].
+type DefinitionVersion struct {
+	Name            string
+	Served, Storage bool
+	Subresources    map[string]any
+	Schema          struct{ OpenAPIV3Schema schemaOf }
+}
+
+// Definitions are those in a file of YAML. Other documents are passed over, and so are those that cannot be read: these
+// are an error where they are applied.
+func Definitions(data []byte) (out []Definition) {
+	docs, err := bounded.YAMLDocuments(data)
+	if err != nil {
+		return nil
+	}
+	for _, doc := range docs {
+		var d Definition
+		if yaml.Unmarshal(doc, &d) == nil && d.Kind == "CustomResourceDefinition" {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 type schemaOf struct {
@@ -107,22 +130,13 @@ func parentsOf(w *builtins.WatchBinding) string {
 	return fmt.Sprintf("%q", []any{group, w.Kind, w.Namespaces, w.ExcludeNamespaces, w.NamespaceLabels, w.Names, w.Labels, w.Fields})
 }
 
-// versionOf finds the version of the definition of a kind, nil when the files have none. A file that
-// cannot be read is an error where it is applied.
-func versionOf(files []tree.File, apiVersion, kind string) (path string, found *definitionVersion) {
+// versionOf finds the version of the definition of a kind, nil when the files have none.
+func versionOf(files []tree.File, apiVersion, kind string) (path string, found *DefinitionVersion) {
 	group, name, _ := strings.Cut(apiVersion, "/")
 	for _, f := range files {
-		docs, err := bounded.YAMLDocuments(f.Data)
-		if err != nil {
-			continue
-		}
-		for _, doc := range docs {
-			var d definition
-			if yaml.Unmarshal(doc, &d) != nil || d.Kind != "CustomResourceDefinition" || d.Spec.Group != group || d.Spec.Names.Kind != kind {
-				continue
-			}
+		for _, d := range Definitions(f.Data) {
 			for i := range d.Spec.Versions {
-				if v := &d.Spec.Versions[i]; v.Name == name {
+				if v := &d.Spec.Versions[i]; d.Spec.Group == group && d.Spec.Names.Kind == kind && v.Name == name {
 					return f.Path, v
 				}
 			}
@@ -133,8 +147,8 @@ func versionOf(files []tree.File, apiVersion, kind string) (path string, found *
 
 // lacks says what a version needs so that the API server keeps what a controller writes, beside the conditions
 // of others; "" for nothing.
-func (v *definitionVersion) lacks() string {
-	if v.Subresources.Status == nil {
+func (v *DefinitionVersion) lacks() string {
+	if v.Subresources["status"] == nil {
 		return "has no subresource status"
 	}
 	root := v.Schema.OpenAPIV3Schema

@@ -51,7 +51,7 @@ func (m *Module) reports(ref effect.Ref) (defined, reports bool) {
 		status := version.Schema.OpenAPIV3Schema.Properties["status"].Properties
 		_, conditions := status["conditions"]
 		_, observed := status["observedGeneration"]
-		defined, reports = true, version.Subresources.Status != nil && (conditions || observed)
+		defined, reports = true, version.Subresources["status"] != nil && (conditions || observed)
 	}
 	m.kinds.Store(key, answer{defined, reports})
 	return defined, reports

@@ -116,7 +116,7 @@ func (t *tree) compile(ctx context.Context, before *generation.Generation, known
 		return nil, fmt.Errorf("generation %d of the module tree cannot be made again: some of its files could not be read then", t.Number)
 	}
 	g := generation.Load(ctx, generation.Options{
-		Tree: read, Std: stdlib.FS, Number: t.Number, Previous: before, Log: func(string) builtins.Logger { return silent{} },
+		Tree: read, Std: stdlib.FS, Number: t.Number, Previous: before, Log: func(string) builtins.Logger { return builtins.Silent{} },
 	})
 	if now := became(g, before); !slices.Equal(now, t.Modules) {
 		return nil, fmt.Errorf("generation %d of the module tree compiles to something else: %s", t.Number, different(t.Modules, now))
@@ -140,9 +140,3 @@ func different(then, now []string) string {
 	}
 	return ""
 }
-
-// silent drops what files log as they are loaded.
-type silent struct{}
-
-// Log implements [builtins.Logger].
-func (silent) Log(builtins.Level, string, []builtins.Field) {}

@@ -25,7 +25,7 @@ func TestAGenerationIsMadeAgainWithItsSelector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return silent{} }})
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
 	written, _, err := treeOf(g, nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestEveryOrderHasTheTimeOfATest(t *testing.T) {
 	kinds.Warm()
 	synctest.Test(t, func(t *testing.T) {
 		gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-			Log: func(string) builtins.Logger { return discard{} }})
+			Log: func(string) builtins.Logger { return builtins.Silent{} }})
 		runs := 0
 		err := Run(t.Context(), Options{
 			Tree: read, Generation: gen, Std: stdlib.FS, Explore: 5, Builtins: kinds,
@@ -81,7 +81,7 @@ def test_a(t):
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
 	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: 50}, func(f File) {
 		if f.Failed() {
 			t.Errorf("%s: %v", f.Path, f.Err)

@@ -24,7 +24,7 @@ func TestPlantedControllersAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return discard{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
 	found := 0
 	for _, explore := range []int{0, 20} {
 		err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore}, func(f File) {

@@ -210,13 +210,9 @@ func loading(test string, role builtins.Role) func(path string) *builtins.Contex
 		if p == test {
 			file.Role = role
 		}
-		return &builtins.Context{Phase: spec.InLoad, File: file, Log: discard{}}
+		return &builtins.Context{Phase: spec.InLoad, File: file, Log: builtins.Silent{}}
 	}
 }
-
-type discard struct{}
-
-func (discard) Log(builtins.Level, string, []builtins.Field) {}
 
 // testLimits bound one test: it is code that people trust less than their hooks while
 // they write it.
@@ -284,7 +280,7 @@ func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
 func alone(ctx context.Context, o Options, file string) (Options, error) {
 	o.Tree = o.Tree.Alone(file)
 	o.Generation = generation.Load(ctx, generation.Options{
-		Tree: o.Tree, Std: o.Std, Number: 1, Governor: o.Generation.Host.Governor(), Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return discard{} },
+		Tree: o.Tree, Std: o.Std, Number: 1, Governor: o.Generation.Host.Governor(), Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return builtins.Silent{} },
 	})
 	return o, o.Generation.Modules[tree.AloneName].Err
 }

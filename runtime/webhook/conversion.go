@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
@@ -16,9 +17,8 @@ const conversionVersion = "apiextensions.k8s.io/v1"
 
 // conversionReview is a ConversionReview as it comes in.
 type conversionReview struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Request    *struct {
+	metav1.TypeMeta
+	Request *struct {
 		UID               string           `json:"uid"`
 		DesiredAPIVersion string           `json:"desiredAPIVersion"`
 		Objects           []map[string]any `json:"objects"`
@@ -26,15 +26,14 @@ type conversionReview struct {
 }
 
 type conversionAnswer struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Response   conversionResponse `json:"response"`
+	metav1.TypeMeta
+	Response conversionResponse `json:"response"`
 }
 
 type conversionResponse struct {
 	UID     string           `json:"uid"`
 	Objects []map[string]any `json:"convertedObjects"`
-	Result  answerState      `json:"result"`
+	Result  metav1.Status    `json:"result"`
 }
 
 // parseConversion reads the body of a conversion request.
@@ -67,20 +66,20 @@ func (s *server) convert(ctx context.Context, to route, module string, body []by
 		return "", nil, err
 	}
 	request.Binding = to.binding
-	out := conversionResponse{UID: uid, Result: answerState{Status: "Success"}}
+	out := conversionResponse{UID: uid, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	result = "converted"
 	response, failed := builtins.Response{}, fmt.Errorf("nobody converts these objects: no hook of a module %q in the tree does; put the module back, or end the conversion with `starling detach`", module[1:])
 	if to.hook != "" {
 		response, failed = s.answer(ctx, to.hook, request)
 	}
 	if failed != nil {
-		result, out.Result = "error", answerState{Status: "Failure", Message: "starling: " + failed.Error()}
+		result, out.Result = "error", metav1.Status{Status: metav1.StatusFailure, Message: "starling: " + failed.Error()}
 	} else {
 		out.Objects = response.Objects
 	}
 	if out.Objects == nil {
 		out.Objects = []map[string]any{}
 	}
-	answer, err = json.Marshal(conversionAnswer{APIVersion: conversionVersion, Kind: "ConversionReview", Response: out})
+	answer, err = json.Marshal(conversionAnswer{metav1.TypeMeta{APIVersion: conversionVersion, Kind: "ConversionReview"}, out})
 	return result, answer, cmp.Or(failed, err)
 }

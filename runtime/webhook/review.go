@@ -6,9 +6,12 @@ import (
 	"errors"
 	"net/http"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/starling-operator/starling/builtins"
@@ -20,32 +23,18 @@ const admissionVersion = "admission.k8s.io/v1"
 
 // admissionReview is an AdmissionReview as it comes in: of the objects only maps are made, once.
 type admissionReview struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Request    *admissionRequest `json:"request"`
+	metav1.TypeMeta
+	Request *admissionRequest `json:"request"`
 }
 
 type admissionRequest struct {
-	UID         string                      `json:"uid"`
-	Kind        metav1.GroupVersionKind     `json:"kind"`
-	Resource    metav1.GroupVersionResource `json:"resource"`
-	SubResource string                      `json:"subResource"`
-	// The request as the client has made it.
-	RequestKind        *metav1.GroupVersionKind     `json:"requestKind"`
-	RequestResource    *metav1.GroupVersionResource `json:"requestResource"`
-	RequestSubResource string                       `json:"requestSubResource"`
-	Name               string                       `json:"name"`
-	Namespace          string                       `json:"namespace"`
-	Operation          string                       `json:"operation"`
-	UserInfo           struct {
-		Username string              `json:"username"`
-		UID      string              `json:"uid"`
-		Groups   []string            `json:"groups"`
-		Extra    map[string][]string `json:"extra"`
+	admissionv1.AdmissionRequest
+	UserInfo struct {
+		authenticationv1.UserInfo
+		Extra map[string][]string `json:"extra"`
 	} `json:"userInfo"`
 	Object    map[string]any  `json:"object"`
 	OldObject json.RawMessage `json:"oldObject"`
-	DryRun    *bool           `json:"dryRun"`
 	Options   json.RawMessage `json:"options"`
 }
 
@@ -80,30 +69,6 @@ func (r *admissionRequest) asked() *builtins.ReviewTarget {
 	}
 }
 
-// admissionAnswer is an AdmissionReview as it goes out.
-type admissionAnswer struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Response   admissionResponse `json:"response"`
-}
-
-type admissionResponse struct {
-	UID       string       `json:"uid"`
-	Allowed   bool         `json:"allowed"`
-	Result    *answerState `json:"status,omitempty"`
-	Patch     []byte       `json:"patch,omitempty"`
-	PatchType string       `json:"patchType,omitempty"`
-	Warnings  []string     `json:"warnings,omitempty"`
-}
-
-// answerState is a Status, as far as we say one.
-type answerState struct {
-	Status  string `json:"status"`
-	Message string `json:"message,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	Code    int    `json:"code,omitempty"`
-}
-
 // parseReview reads the body of an admission request.
 func parseReview(body []byte) (*builtins.Review, error) {
 	var in admissionReview
@@ -119,7 +84,7 @@ func parseReview(body []byte) (*builtins.Review, error) {
 		return nil, badf(http.StatusBadRequest, "the AdmissionReview has no uid")
 	default:
 		return &builtins.Review{
-			UID: r.UID, Operation: r.Operation, Object: r.Object, Late: r.late,
+			UID: string(r.UID), Operation: string(r.Operation), Object: r.Object, Late: r.late,
 			Namespace: r.Namespace, Name: r.Name, APIVersion: apiVersion(r.Kind.Group, r.Kind.Version), Kind: r.Kind.Kind,
 			Resource: r.Resource.Resource, ResourceAPIVersion: apiVersion(r.Resource.Group, r.Resource.Version), Subresource: r.SubResource,
 			Asked:  r.asked(),
@@ -171,35 +136,28 @@ func (s *server) sealed(review *builtins.Review, obj map[string]any) map[string]
 
 // answerReview makes the body of the answer.
 func answerReview(review *builtins.Review, response builtins.Response) (result string, body []byte, err error) {
-	out := admissionResponse{UID: review.UID, Allowed: true, Warnings: response.Warnings}
+	out := &admissionv1.AdmissionResponse{UID: types.UID(review.UID), Allowed: true, Warnings: response.Warnings}
 	result = "allowed"
 	if d := response.Denied; d != nil {
 		result, out.Allowed = "denied", false
-		out.Result = &answerState{Status: "Failure", Message: d.Message, Reason: reasonOf(d.Code), Code: d.Code}
+		out.Result = &metav1.Status{Status: metav1.StatusFailure, Message: d.Message, Reason: reasonOf(d.Code), Code: int32(d.Code)}
 	} else if response.Object != nil {
 		patch, err := patchOf(review.Object, response.Object)
 		if err != nil {
 			return "", nil, err
 		}
 		if patch != nil {
-			result, out.Patch, out.PatchType = "changed", patch, "JSONPatch"
+			result, out.Patch, out.PatchType = "changed", patch, new(admissionv1.PatchTypeJSONPatch)
 		}
 	}
-	body, err = json.Marshal(admissionAnswer{APIVersion: admissionVersion, Kind: "AdmissionReview", Response: out})
+	body, err = json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: admissionVersion, Kind: "AdmissionReview"}, Response: out})
 	return result, body, err
 }
 
 // reasonOf is Kubernetes' word for a code, where it has one that clients look at.
-func reasonOf(code int) string {
-	switch code {
-	case http.StatusForbidden:
-		return "Forbidden"
-	case http.StatusConflict:
-		return "Conflict"
-	case http.StatusUnprocessableEntity:
-		return "Invalid"
-	case http.StatusBadRequest:
-		return "BadRequest"
-	}
-	return ""
+func reasonOf(code int) metav1.StatusReason {
+	return map[int]metav1.StatusReason{
+		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusConflict: metav1.StatusReasonConflict,
+		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusBadRequest: metav1.StatusReasonBadRequest,
+	}[code]
 }

@@ -45,6 +45,8 @@ const (
 	// defaultWait is how long the API server waits unless it says otherwise; it never waits longer than maxWait.
 	defaultWait = 10 * time.Second
 	maxWait     = 30 * time.Second
+	// clientsFlag names the file of authorities of clients in errors.
+	clientsFlag = "--webhook-client-ca"
 )
 
 // Answer has a hook, by its id, answer a request.
@@ -283,6 +285,12 @@ func (s *server) read(ctx context.Context, to route, w http.ResponseWriter, r *h
 		err = badf(http.StatusBadRequest, "the request cannot be read to its end")
 	}
 	return body, release, err
+}
+
+// require asks clients for a certificate; whether one is there at all is seen with the path.
+func (s *server) require(clients *tlsfiles.Authorities) {
+	s.clients = clients
+	s.http.TLSConfig = clients.Ask(s.http.TLSConfig, "h2", "http/1.1")
 }
 
 // setRoutes says what is answered from now on.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.starlark.net/starlark"
+	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
@@ -131,7 +132,7 @@ func TestReviewsOverTLS(t *testing.T) {
 			t.Errorf("%d %s %v, want %d %s", gotCode, text, err, code, want)
 		}
 	}
-	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u1",`
+	const head = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u1",`
 	ask("/validate/web/a/v?timeout=5s", reviewBody, 200, head+`"allowed":true}}`)
 	f := fieldsOf(t, got)
 	text := fmt.Sprintln(f["operation"], f["object"], f["old_object"], f["namespace"], f["name"], f["api_version"], f["kind"], f["resource"], f["subresource"], f["user"], f["dry_run"], f["options"], f["uid"])
@@ -145,13 +146,13 @@ func TestReviewsOverTLS(t *testing.T) {
 	}
 	response.Warnings = []string{"careful"}
 	response.Denied = &builtins.Denial{Message: "no", Code: 403}
-	ask("/validate/web/a/v", reviewBody, 200, head+`"allowed":false,"status":{"status":"Failure","message":"no","reason":"Forbidden","code":403},"warnings":["careful"]}}`)
+	ask("/validate/web/a/v", reviewBody, 200, head+`"allowed":false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403},"warnings":["careful"]}}`)
 	response = builtins.Response{Object: map[string]any{"spec": map[string]any{"replicas": int64(1) << 53}}}
 	ask("/mutate/web/a/m", reviewBody, 200, head+`"allowed":true,"patch":"W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL3JlcGxpY2FzIiwidmFsdWUiOjkwMDcxOTkyNTQ3NDA5OTJ9XQ==","patchType":"JSONPatch"}}`)
 	response = builtins.Response{Object: map[string]any{"spec": map[string]any{"replicas": int64(9007199254740993)}}}
 	ask("/mutate/web/a/m", reviewBody, 200, head+`"allowed":true}}`)
 	response = builtins.Response{Objects: []map[string]any{{"apiVersion": "a.b.c/v2", "n": int64(9007199254740993)}}}
-	ask("/convert/web/c/c", conversionBody, 200, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"c1","convertedObjects":[{"apiVersion":"a.b.c/v2","n":9007199254740993}],"result":{"status":"Success"}}}`)
+	ask("/convert/web/c/c", conversionBody, 200, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"c1","convertedObjects":[{"apiVersion":"a.b.c/v2","n":9007199254740993}],"result":{"metadata":{},"status":"Success"}}}`)
 	if got.To != "a.b.c/v2" || got.Objects[0]["n"] != int64(9007199254740993) {
 		t.Errorf("%+v", got)
 	}
@@ -161,7 +162,7 @@ func TestReviewsOverTLS(t *testing.T) {
 		`"name": "a"`, `"name": "sh.helm.release.v1.web.v1"`).Replace(reviewBody)
 	ask("/validate/web/a/v", secret, 200, head+`"allowed":true}}`)
 	ask("/validate/web/a/v", reviewBody, 500, "starling: the hook is broken")
-	ask("/convert/web/c/c", conversionBody, 200, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"c1","convertedObjects":[],"result":{"status":"Failure","message":"starling: the hook is broken"}}}`)
+	ask("/convert/web/c/c", conversionBody, 200, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"c1","convertedObjects":[],"result":{"metadata":{},"status":"Failure","message":"starling: the hook is broken"}}}`)
 
 	var results []string
 	for _, o := range s.seen {
@@ -352,7 +353,7 @@ func checkFuzzed(t *testing.T, review *builtins.Review, is map[string]any) {
 	if err != nil {
 		return // data that is no JSON: nested too deep
 	}
-	var out admissionAnswer
+	var out admissionv1.AdmissionReview
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&out); err != nil || out.Response.UID == "" {
 		t.Errorf("%s: %v", body, err)
 	}
