@@ -9,6 +9,7 @@ import (
 	"go.starlark.net/resolve"
 	"go.starlark.net/syntax"
 
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/lsp/text"
 	"github.com/starling-operator/starling/stdlib"
 )
@@ -132,7 +133,7 @@ func (s *Server) completeLoaded(src source, out *completions) {
 		case *syntax.DefStmt:
 			if !strings.HasPrefix(stmt.Name.Name, "_") {
 				name, params := signatureOf(src.parsedText, stmt)
-				out.add(0, kindFunction, name, "("+strings.Join(params, ", ")+")", dedent(docOf(stmt)))
+				out.add(0, kindFunction, name, "("+strings.Join(params, ", ")+")", docs.Dedent(docOf(stmt)))
 			}
 		case *syntax.AssignStmt:
 			if id, ok := stmt.LHS.(*syntax.Ident); ok && !strings.HasPrefix(id.Name, "_") {

@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/syntax"
 
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/lsp/text"
 )
 
@@ -136,7 +137,7 @@ func overList(name string) *regexp.Regexp {
 func docOfTarget(at target) string {
 	if def := at.function(at.id.Name); def != nil && isGlobal(at.id) {
 		name, params := signatureOf(at.parsedText, def)
-		doc := fmt.Sprintf("```python\ndef %s(%s)\n```\n%s", name, strings.Join(params, ", "), dedent(docOf(def)))
+		doc := fmt.Sprintf("```python\ndef %s(%s)\n```\n%s", name, strings.Join(params, ", "), docs.Dedent(docOf(def)))
 		return strings.TrimSpace(doc) + from(at)
 	}
 	line := strings.TrimSpace(at.text.Line(int(at.id.NamePos.Line) - 1))
@@ -153,21 +154,6 @@ func from(at target) string {
 	return fmt.Sprintf("\n\n*%s:%d*", at.inTree, at.id.NamePos.Line)
 }
 
-// dedent takes the indentation off the lines of a doc string that follow the first one.
-func dedent(doc string) string {
-	lines := strings.Split(doc, "\n")
-	least := -1
-	for _, l := range lines[1:] {
-		if strings.TrimSpace(l) != "" && (least < 0 || indentOf(l) < least) {
-			least = indentOf(l)
-		}
-	}
-	for i := 1; i < len(lines) && least > 0; i++ {
-		lines[i] = lines[i][min(least, len(lines[i])):]
-	}
-	return strings.Join(lines, "\n")
-}
-
 // docOfText explains a text in quotes: a path of the values, a snapshot, a file that is loaded.
 func (s *Server) docOfText(d *document, c cursor) string {
 	_, word := c.word()
@@ -177,7 +163,7 @@ func (s *Server) docOfText(d *document, c cursor) string {
 		return ""
 	case in.char == '(' && in.callee == "load" && in.commas == 0:
 		if src, ok := s.load(d, word); ok {
-			return strings.TrimSpace(dedent(docOfFile(src.parsedText)) + "\n\n*" + src.inTree + "*")
+			return strings.TrimSpace(docs.Dedent(docOfFile(src.parsedText)) + "\n\n*" + src.inTree + "*")
 		}
 	case in.char == '(' && in.callee == "load":
 		if src, ok := s.load(d, labelOf(c)); ok {

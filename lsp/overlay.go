@@ -1,7 +1,6 @@
 package lsp
 
 import (
-	"bytes"
 	"io/fs"
 	"maps"
 	"path"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/bounded"
 )
 
@@ -50,7 +50,7 @@ func (d *disk) with(files fs.FS, open map[string][]byte) *disk {
 // Open implements [fs.FS].
 func (d *disk) Open(name string) (fs.File, error) {
 	if data, ok := d.open[name]; ok {
-		return newBuffer(name, data), nil
+		return tree.InMemory(path.Base(name), data), nil
 	}
 	entry := d.listed[name]
 	if entry == nil || !entry.Type().IsRegular() {
@@ -61,7 +61,7 @@ func (d *disk) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	if c, ok := d.known[name]; ok && c.size == info.Size() && c.time.Equal(info.ModTime()) {
-		return newBuffer(name, c.data), nil
+		return tree.InMemory(path.Base(name), c.data), nil
 	}
 	data, err := fs.ReadFile(d.files, name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *disk) Open(name string) (fs.File, error) {
 	if whole && time.Since(info.ModTime()) > settled {
 		d.known[name] = cached{info.Size(), info.ModTime(), data}
 	}
-	return newBuffer(name, data), nil
+	return tree.InMemory(path.Base(name), data), nil
 }
 
 // ReadDir implements [fs.ReadDirFS]. A file that is open and not on the disk yet is in a folder that is.
@@ -84,7 +84,11 @@ func (d *disk) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	for file := range d.open {
 		if path.Dir(file) == name && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == path.Base(file) }) {
-			list = append(list, fs.FileInfoToDirEntry(newBuffer(file, d.open[file]).info))
+			info, err := tree.InMemory(path.Base(file), d.open[file]).Stat()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, fs.FileInfoToDirEntry(info))
 		}
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -99,28 +103,3 @@ func (d *disk) ReadLink(name string) (string, error) { return fs.ReadLink(d.file
 
 // Lstat implements [fs.ReadLinkFS].
 func (d *disk) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(d.files, name) }
-
-// buffer is an open file in memory.
-type buffer struct {
-	*bytes.Reader
-	info bufferInfo
-}
-
-func newBuffer(name string, data []byte) *buffer {
-	return &buffer{bytes.NewReader(data), bufferInfo{path.Base(name), int64(len(data))}}
-}
-
-func (b *buffer) Stat() (fs.FileInfo, error) { return b.info, nil }
-func (b *buffer) Close() error               { return nil }
-
-type bufferInfo struct {
-	name string
-	size int64
-}
-
-func (i bufferInfo) Name() string       { return i.name }
-func (i bufferInfo) Size() int64        { return i.size }
-func (i bufferInfo) Mode() fs.FileMode  { return 0o444 }
-func (i bufferInfo) ModTime() time.Time { return time.Time{} }
-func (i bufferInfo) IsDir() bool        { return false }
-func (i bufferInfo) Sys() any           { return nil }

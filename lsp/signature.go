@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/starling-operator/starling/builtins/docs"
 	"github.com/starling-operator/starling/builtins/spec"
 )
 
@@ -72,7 +73,7 @@ func (s *Server) signatureOf(d *document, c cursor, call bracket) (*signature, [
 	name, params := signatureOf(at.parsedText, def)
 	sig := labelled(name, params)
 	if doc := docOf(def); doc != "" {
-		sig.Documentation = &markup{"markdown", dedent(doc)}
+		sig.Documentation = &markup{"markdown", docs.Dedent(doc)}
 	}
 	names := make([]string, len(params))
 	for i, p := range params {

@@ -68,24 +68,29 @@ func (m Model) keyOfTable(name string) (tea.Model, tea.Cmd) {
 	case "esc":
 		m.filter = ""
 		return m, nil
+	}
+	if len(rows) > 0 {
+		m.chosen = rows[m.at(rows)].Name
+		return m.keyOfModule(name, m.chosen)
+	}
+	return m.keyOfModule(name, "")
+}
+
+// keyOfModule handles a key that is for the table and for pages, about a module or about none.
+func (m Model) keyOfModule(name, module string) (tea.Model, tea.Cmd) {
+	source := m.o.Source
+	switch name {
 	case "/":
 		m.typing = true
 		return m, nil
 	case "?":
 		return m.openHelp()
 	case "p":
-		return m.open(planned, "", m.o.Source.Plan)
+		return m.open(planned, "", source.Plan)
 	}
-	if len(rows) == 0 {
+	if module == "" {
 		return m.unknown(name), nil
 	}
-	m.chosen = rows[m.at(rows)].Name
-	return m.keyOfModule(name, m.chosen)
-}
-
-// keyOfModule handles a key that is about a module.
-func (m Model) keyOfModule(name, module string) (tea.Model, tea.Cmd) {
-	source := m.o.Source
 	switch name {
 	case "enter", "d":
 		return m.open(why, module, func(ctx context.Context) (string, error) { return source.Describe(ctx, module) })
@@ -129,16 +134,6 @@ func (m Model) keyOfPage(name string) (tea.Model, tea.Cmd) {
 		}
 		m.page = &next
 		return m, nil
-	case "/":
-		m.typing = true
-		return m, nil
-	case "?":
-		return m.openHelp()
-	case "p":
-		return m.open(planned, "", m.o.Source.Plan)
-	}
-	if p.module == "" {
-		return m.unknown(name), nil
 	}
 	return m.keyOfModule(name, p.module)
 }

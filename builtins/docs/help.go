@@ -86,3 +86,18 @@ func (c *Callback) help() string {
 	}
 	return text + "\nPhase: " + c.Phase.String() + "."
 }
+
+// Dedent takes from the lines of a doc string what all but the first are indented by.
+func Dedent(doc string) string {
+	lines := strings.Split(doc, "\n")
+	common := -1
+	for _, line := range lines[1:] {
+		if rest := strings.TrimLeft(line, " \t"); rest != "" && (common < 0 || len(line)-len(rest) < common) {
+			common = len(line) - len(rest)
+		}
+	}
+	for i, line := range lines[1:] {
+		lines[i+1] = line[min(max(common, 0), len(line)):]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,19 +136,7 @@ func (s *Socket) Hear() (op byte, payload []byte, err error) {
 
 // Input reads what the command is given until its end.
 func (s *Socket) Input() (string, error) {
-	var all []byte
-	for {
-		op, payload, err := s.Hear()
-		switch {
-		case err != nil:
-			return "", err
-		case op != 2:
-		case len(payload) == 2 && payload[0] == remotecommand.StreamClose:
-			return string(all), nil
-		case payload[0] != remotecommand.StreamStdIn:
-			return "", fmt.Errorf("a message on channel %d", payload[0])
-		default:
-			all = append(all, payload[1:]...)
-		}
-	}
+	var all strings.Builder
+	err := s.into(&all)
+	return all.String(), err
 }

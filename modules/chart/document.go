@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/starling-operator/starling/runtime/effect"
 	plain "github.com/starling-operator/starling/runtime/object"
 )
 
@@ -44,11 +45,7 @@ func Applied(obj map[string]any) map[string]any {
 	}
 	out := maps.Clone(obj)
 	delete(out, "stringData")
-	data, _ := obj["data"].(map[string]any)
-	if data = maps.Clone(data); data == nil {
-		data = map[string]any{}
-	}
-	refused := map[string]any{}
+	data, refused := effect.Cloned(out, "data"), map[string]any{}
 	for key, v := range texts {
 		if text, is := v.(string); is {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
@@ -56,7 +53,7 @@ func Applied(obj map[string]any) map[string]any {
 			refused[key] = v
 		}
 	}
-	if out["data"] = data; len(refused) > 0 {
+	if len(refused) > 0 {
 		out["stringData"] = refused
 	}
 	return out

@@ -17,7 +17,6 @@ import (
 	"go.starlark.net/syntax"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/graph"
 	"github.com/starling-operator/starling/modules/helm"
@@ -109,7 +108,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	c.cache.begin()
 	c.gen = generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log:      func(string) builtins.Logger { return builtins.Silent{} },
 		Previous: c.cache.gen, Cache: c.cache.programs,
 	})
 	c.modules = c.gen.All()

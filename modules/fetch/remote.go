@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/helm"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -24,7 +23,6 @@ import (
 func declared(ctx context.Context, t *tree.Tree) map[string]*generation.Module {
 	return generation.Load(ctx, generation.Options{
 		Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	}).Modules
 }
 

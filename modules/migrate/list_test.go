@@ -26,7 +26,7 @@ func TestASectionThatWasAList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	m := g.Modules["web"]
 	own, _ := m.OwnValues()
 	got, err := hook.ChartValues(t.Context(), g.Host, m, own, func() []string { return nil }, time.Time{}, builtins.Silent{})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/message"
@@ -37,7 +36,7 @@ func (r *Result) mend(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+		g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1})
 		if err := ctx.Err(); err != nil {
 			return errors.New("stopped while loading the new tree")
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -106,7 +105,7 @@ func loads(t *testing.T, r *Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	for _, m := range g.All() {
 		for _, refused := range apart(m.Err) {
 			t.Error(refused)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/release"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/cluster"
@@ -47,7 +46,7 @@ func TestReleasesInTheCluster(t *testing.T) {
 	maps.Copy(before, of("gone", object("v1", "Service", "")+object("v1", "ServiceAccount", ", annotations: {helm.sh/resource-policy: keep}")+object("a.b/v1", "Lamp", ", namespace: lamps")))
 	before["gone/crds/a.yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: lamps.a.b}\nspec: {group: a.b, scope: Namespaced, names: {plural: lamps, kind: Lamp}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
 	gen := generation.Load(t.Context(), generation.Options{
-		Tree: read(before), Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}), Log: func(string) builtins.Logger { return builtins.Silent{} },
+		Tree: read(before), Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
 	})
 	w, err := sim.New(sim.Options{Generation: gen, Builtins: newKinds().builtins})
 	if err == nil {

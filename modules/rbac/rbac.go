@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
@@ -96,7 +95,6 @@ type Rule struct {
 func Compute(ctx context.Context, o Options) (Result, error) {
 	gen := generation.Load(ctx, generation.Options{
 		Tree: o.Tree, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}),
-		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	})
 	if len(o.Modules) > 0 {
 		for _, name := range o.Modules {

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,7 +31,7 @@ func Recipe(root, name string) (made []string, err error) {
 			return err
 		}
 		to := filepath.Join(root, filepath.FromSlash(path))
-		if err := writeNew(to, text); err != nil {
+		if err := WriteNew(to, text); err != nil {
 			return err
 		}
 		made = append(made, to)
@@ -58,22 +59,20 @@ func about(word string, names []string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// writeNew writes a file that is not there yet, and its folder.
-func writeNew(to string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return fmt.Errorf("cannot write %s: %w", to, message.WithoutPath(err))
-	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if os.IsExist(err) {
-		return fmt.Errorf("%s is there already", to)
-	}
+// WriteNew writes a file that is not there yet, and its folder.
+func WriteNew(to string, text []byte) error {
+	err := os.MkdirAll(filepath.Dir(to), 0o755)
 	if err == nil {
-		_, err = f.Write(text)
-		if closed := f.Close(); err == nil {
-			err = closed
+		var f *os.File
+		if f, err = os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+			_, err = f.Write(text)
+			err = errors.Join(err, f.Close())
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s is there already", to)
+	case err != nil:
 		return fmt.Errorf("cannot write %s: %w", to, message.WithoutPath(err))
 	}
 	return nil

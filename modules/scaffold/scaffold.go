@@ -201,5 +201,5 @@ func write(from, to string, data any) error {
 	if err := t.Execute(&b, data); err != nil {
 		return err
 	}
-	return writeNew(to, b.Bytes())
+	return WriteNew(to, b.Bytes())
 }

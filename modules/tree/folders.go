@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -132,5 +131,5 @@ func (f folders) lock() (fs.File, error) {
 			return nil, err
 		}
 	}
-	return &openFile{entry: &entry{name: LockFile, data: data}, Reader: bytes.NewReader(data)}, nil
+	return InMemory(LockFile, data), nil
 }

@@ -303,8 +303,13 @@ func (s *snapshot) Open(name string) (fs.File, error) {
 	if e == nil || !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return &openFile{entry: e, Reader: bytes.NewReader(e.data)}, nil
+	return opened(e), nil
 }
+
+// InMemory is an open file of a name that holds these bytes.
+func InMemory(name string, data []byte) fs.File { return opened(&entry{name: name, data: data}) }
+
+func opened(e *entry) fs.File { return &openFile{entry: e, Reader: bytes.NewReader(e.data)} }
 
 // openFile is an open entry.
 type openFile struct {

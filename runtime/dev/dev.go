@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/chart"
 	"github.com/starling-operator/starling/modules/check"
 	"github.com/starling-operator/starling/modules/status"
@@ -125,7 +124,6 @@ func (l *Loop) Look(ctx context.Context, t *tree.Tree) (*Round, error) {
 	began := time.Now()
 	o := generation.Options{
 		Tree: t, Std: stdlib.FS, Number: 1, Previous: l.gen, Cache: l.cache, Governor: l.governor,
-		Log: func(string) builtins.Logger { return builtins.Silent{} },
 	}
 	if l.gen != nil {
 		o.Number = l.gen.Number + 1

@@ -50,8 +50,7 @@ func (c Condition) SelectsLabels(obj map[string]any) bool {
 	if err != nil {
 		return false // it was parsed when the grant was declared
 	}
-	metadata, _ := obj["metadata"].(map[string]any)
-	return selector.Matches(labels.Set(texts(metadata["labels"])))
+	return selector.Matches(labels.Set(texts(obj, "labels")))
 }
 
 // Mark is what objects are marked with that hooks of a module have made. It names the
@@ -63,8 +62,9 @@ func (i Instance) Mark(module string) string {
 	return i.Namespace + "/" + i.Name + "/" + module
 }
 
-func texts(v any) map[string]string {
-	m, _ := v.(map[string]any)
+// texts are the labels or the annotations of an object.
+func texts(obj map[string]any, field string) map[string]string {
+	m := At[map[string]any](obj, "metadata", field)
 	out := make(map[string]string, len(m))
 	for k, v := range m {
 		if s, ok := v.(string); ok {

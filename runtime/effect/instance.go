@@ -116,8 +116,7 @@ func (i Instance) LivesIn(ref Ref) bool {
 // Runs reports whether a Pod runs Starling, this instance or another one: it has the label of the Deployment that is
 // shipped. A module that could run commands there could read all that an instance keeps.
 func (i Instance) Runs(pod map[string]any) bool {
-	metadata, _ := pod["metadata"].(map[string]any)
-	return i.Namespace != "" && texts(metadata["labels"])["app.kubernetes.io/name"] == "starling"
+	return i.Namespace != "" && texts(pod, "labels")["app.kubernetes.io/name"] == "starling"
 }
 
 // serviceAccount names, as an annotation of a Secret, whose token it holds.
@@ -163,7 +162,6 @@ func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 	if i == (Instance{}) {
 		return false
 	}
-	metadata, _ := obj["metadata"].(map[string]any)
 	ref := RefOf(obj)
 	ref.APIVersion, ref.Kind = apiVersion, kind
 	if i.Owns(ref) || ref.Namespace == i.Namespace && HoldsToken(apiVersion, kind, obj) {
@@ -171,7 +169,7 @@ func (i Instance) OwnsObject(apiVersion, kind string, obj map[string]any) bool {
 	}
 	switch kind {
 	case "ConfigMap", "Secret", "Lease", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		return texts(metadata["labels"])[InstanceLabel] != ""
+		return texts(obj, "labels")[InstanceLabel] != ""
 	}
 	return false
 }

@@ -97,8 +97,7 @@ func (s *Seal) Signs(signature string, ref Ref, live map[string]any, claim ...st
 	if s == nil {
 		return true
 	}
-	meta, _ := live["metadata"].(map[string]any)
-	uid, _ := meta["uid"].(string)
+	uid := At[string](live, "metadata", "uid")
 	at, sum, is := strings.Cut(signature, ".")
 	if at == "" {
 		return is && uid != "" && s.is(sum, ref, append([]string{"uid", uid}, claim...))
@@ -107,7 +106,7 @@ func (s *Seal) Signs(signature string, ref Ref, live map[string]any, claim ...st
 	if err != nil || !s.is(sum, ref, append([]string{"at", at}, claim...)) {
 		return false
 	}
-	created, known := createdAt(meta)
+	created, known := createdAt(live)
 	return (!known || created.Sub(time.Unix(seconds, 0)).Abs() <= apart) && s.isMade(signature, uid)
 }
 
@@ -165,14 +164,12 @@ func (s *Seal) TakesUnsigned() bool { return s != nil && s.now().Before(s.key.Lo
 
 // madeUnsigned says that an object is older than the time in which marks had no signature.
 func (s *Seal) madeUnsigned(live map[string]any) bool {
-	meta, _ := live["metadata"].(map[string]any)
-	created, known := createdAt(meta)
+	created, known := createdAt(live)
 	return known && created.Before(s.key.Load().unsigned)
 }
 
-func createdAt(meta map[string]any) (at time.Time, known bool) {
-	text, _ := meta["creationTimestamp"].(string)
-	at, err := time.Parse(time.RFC3339, text)
+func createdAt(obj map[string]any) (at time.Time, known bool) {
+	at, err := time.Parse(time.RFC3339, At[string](obj, "metadata", "creationTimestamp"))
 	return at, err == nil
 }
 
@@ -190,8 +187,7 @@ func (s *Seal) sum(ref Ref, claim []string) string {
 // MadeBy reports whether an object has a mark, with its signature. Before marks were signed they may name the
 // module alone.
 func (s *Seal) MadeBy(ref Ref, obj map[string]any, mark string) bool {
-	metadata, _ := obj["metadata"].(map[string]any)
-	annotations := texts(metadata["annotations"])
+	annotations := texts(obj, "annotations")
 	switch got := annotations[MadeByAnnotation]; {
 	case got == "" || got != mark && got != mark[strings.LastIndex(mark, "/")+1:]:
 		return false
@@ -207,11 +203,9 @@ func (s *Seal) MarkMade(annotations map[string]any, ref Ref, live map[string]any
 	if s == nil {
 		return
 	}
-	meta, _ := live["metadata"].(map[string]any)
-	uid, _ := meta["uid"].(string)
-	has := texts(meta["annotations"])[MadeBySignature]
+	has := texts(live, "annotations")[MadeBySignature]
 	if live == nil || !s.Signs(has, ref, live, "made-by", mark) { // hooks that share an object write the same
-		has = s.Sign(ref, uid, "made-by", mark)
+		has = s.Sign(ref, At[string](live, "metadata", "uid"), "made-by", mark)
 	}
 	annotations[MadeBySignature] = has
 }

@@ -34,7 +34,7 @@ type Options struct {
 	// Previous is the generation before: its modules are taken over, by their
 	// pointers, where nothing of them has changed. Nil: there is none.
 	Previous *Generation
-	// Log returns the logger of a file's top level, by the file's path.
+	// Log returns the logger of a file's top level, by the file's path; nil: nobody listens.
 	Log func(path string) builtins.Logger
 	// Governor watches the memory of all runs; nil: no limit.
 	Governor *script.Governor

@@ -48,6 +48,9 @@ type loader struct {
 }
 
 func newLoader(o Options) *loader {
+	if o.Log == nil {
+		o.Log = func(string) builtins.Logger { return builtins.Silent{} }
+	}
 	l := &loader{log: o.Log, roles: rolesOf(o.Tree), tree: o.Tree.Files, selector: o.Tree.Selector, had: map[string]bool{}, files: map[string]*builtins.File{}, reads: map[string]*reads.Reads{}}
 	so := script.Options{
 		Files: o.Tree.Files, Std: o.Std, Governor: o.Governor, Cache: o.Cache, Cover: o.Cover, Context: l.context,

@@ -18,11 +18,7 @@ func (g *Generation) Unheard(obj map[string]any, other func(apiVersion, kind str
 		return obj
 	}
 	out := maps.Clone(obj)
-	status, _ := obj["status"].(map[string]any)
-	if status = maps.Clone(status); status == nil {
-		status = map[string]any{}
-	}
-	status["observedGeneration"], out["status"] = int64(0), status
+	effect.Cloned(out, "status")["observedGeneration"] = int64(0)
 	return out
 }
 

@@ -67,7 +67,7 @@ func compile(t testing.TB, files map[string]string, number int, before *generati
 		t.Fatal(err)
 	}
 	return generation.Load(t.Context(), generation.Options{
-		Tree: read, Std: stdlib.FS, Number: number, Previous: before, Log: func(string) builtins.Logger { return builtins.Silent{} },
+		Tree: read, Std: stdlib.FS, Number: number, Previous: before,
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/starling-operator/starling/builtins"
 	modules "github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -116,7 +115,7 @@ func (t *tree) compile(ctx context.Context, before *generation.Generation, known
 		return nil, fmt.Errorf("generation %d of the module tree cannot be made again: some of its files could not be read then", t.Number)
 	}
 	g := generation.Load(ctx, generation.Options{
-		Tree: read, Std: stdlib.FS, Number: t.Number, Previous: before, Log: func(string) builtins.Logger { return builtins.Silent{} },
+		Tree: read, Std: stdlib.FS, Number: t.Number, Previous: before,
 	})
 	if now := became(g, before); !slices.Equal(now, t.Modules) {
 		return nil, fmt.Errorf("generation %d of the module tree compiles to something else: %s", t.Number, different(t.Modules, now))

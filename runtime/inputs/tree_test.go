@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/starling-operator/starling/builtins"
 	modules "github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -25,7 +24,7 @@ func TestAGenerationIsMadeAgainWithItsSelector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	g := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	written, _, err := treeOf(g, nil, nil)
 	if err != nil {
 		t.Fatal(err)

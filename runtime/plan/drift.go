@@ -257,8 +257,7 @@ func aggregated(path []string, obj map[string]any) bool {
 
 // expires says that a controller takes the object away when it is done.
 func expires(obj map[string]any) bool {
-	spec, _ := obj["spec"].(map[string]any)
-	return obj["kind"] == "Job" && spec["ttlSecondsAfterFinished"] != nil
+	return obj["kind"] == "Job" && effect.At[any](obj, "spec", "ttlSecondsAfterFinished") != nil
 }
 
 // once says that an object which is gone may have done its work.

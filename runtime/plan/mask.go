@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/starling-operator/starling/modules/release"
+	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/sim"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -53,11 +54,7 @@ func Secrets(w *sim.World) object.Mask {
 			continue
 		}
 		m.Object(obj)
-		if meta, ok := obj["metadata"].(map[string]any); ok {
-			if name, ok := meta["name"].(string); ok {
-				m.Named(name)
-			}
-		}
+		m.Named(effect.RefOf(obj).Name)
 	}
 	return m
 }

@@ -92,7 +92,6 @@ func (r *Record) Generate(ctx context.Context, governor *script.Governor) (*gene
 	}
 	return generation.Load(ctx, generation.Options{
 		Tree: t, Std: fs.FS(std), Number: 1, Governor: governor,
-		Log: func(string) builtins.Logger { return &lines{} },
 	}), nil
 }
 

@@ -128,24 +128,9 @@ func (s *Session) helpValue(v starlark.Value) (string, error) {
 func helpFunction(f *starlark.Function) string {
 	text := fmt.Sprintf("%s(%s)\n    %s", f.Name(), strings.Join(functionParams(f), ", "), f.Position())
 	if doc := strings.TrimSpace(f.Doc()); doc != "" {
-		text += "\n\n" + dedent(doc)
+		text += "\n\n" + docs.Dedent(doc)
 	}
 	return text
-}
-
-// dedent takes from the lines of a doc string what all but the first are indented by.
-func dedent(doc string) string {
-	lines := strings.Split(doc, "\n")
-	common := -1
-	for _, line := range lines[1:] {
-		if rest := strings.TrimLeft(line, " \t"); rest != "" && (common < 0 || len(line)-len(rest) < common) {
-			common = len(line) - len(rest)
-		}
-	}
-	for i, line := range lines[1:] {
-		lines[i+1] = line[min(max(common, 0), len(line)):]
-	}
-	return strings.Join(lines, "\n")
 }
 
 func functionParams(f *starlark.Function) []string {

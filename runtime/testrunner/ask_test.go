@@ -101,7 +101,7 @@ func runTree(t *testing.T, orders int, files map[string]string, report func(File
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	tests := 0
 	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: orders}, func(f File) {
 		tests += len(f.Tests)

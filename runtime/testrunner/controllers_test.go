@@ -9,7 +9,6 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/sim/store"
@@ -50,7 +49,7 @@ func TestAnErrorOfDesiredHasItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS}, func(f File) {
 		if len(f.Tests) != 1 || f.Tests[0].Err == nil || !strings.HasPrefix(f.Tests[0].Err.Error(), "web/hooks/own.star:2:13: object has no field \"spec\"") {
 			t.Errorf("%v, %+v", f.Err, f.Tests)
@@ -76,7 +75,7 @@ func testsOf(t *testing.T, dir string, explore int, kinds *store.Builtins) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	err = Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore, Builtins: kinds}, func(f File) {
 		for _, r := range f.Tests {
 			if r.Err != nil {
@@ -116,7 +115,7 @@ func TestADesiredThatRemembersIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	h := gen.Hook("web/one")
 	if h == nil {
 		t.Fatal(gen.Modules["web"].Err)

@@ -69,7 +69,7 @@ func TestExamplesOfBuiltinsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	for _, m := range gen.All() {
 		if m.Err != nil {
 			t.Fatalf("%s: %v", m.Name, m.Err)

@@ -81,7 +81,7 @@ def test_a(t):
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	if err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: 50}, func(f File) {
 		if f.Failed() {
 			t.Errorf("%s: %v", f.Path, f.Err)

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/stdlib"
@@ -24,7 +23,7 @@ func TestPlantedControllersAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1, Log: func(string) builtins.Logger { return builtins.Silent{} }})
+	gen := generation.Load(t.Context(), generation.Options{Tree: read, Std: stdlib.FS, Number: 1})
 	found := 0
 	for _, explore := range []int{0, 20} {
 		err := Run(t.Context(), Options{Tree: read, Generation: gen, Std: stdlib.FS, Explore: explore}, func(f File) {

@@ -280,7 +280,7 @@ func (l lines) Log(level builtins.Level, msg string, fields []builtins.Field) {
 func alone(ctx context.Context, o Options, file string) (Options, error) {
 	o.Tree = o.Tree.Alone(file)
 	o.Generation = generation.Load(ctx, generation.Options{
-		Tree: o.Tree, Std: o.Std, Number: 1, Governor: o.Generation.Host.Governor(), Cache: o.Cache, Cover: o.Cover, Log: func(string) builtins.Logger { return builtins.Silent{} },
+		Tree: o.Tree, Std: o.Std, Number: 1, Governor: o.Generation.Host.Governor(), Cache: o.Cache, Cover: o.Cover,
 	})
 	return o, o.Generation.Modules[tree.AloneName].Err
 }

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
@@ -21,7 +19,6 @@ import (
 	"github.com/starling-operator/starling/modules/scaffold"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/testrunner"
@@ -105,7 +102,10 @@ func (f *newTest) fromRun(cmd *cobra.Command, modules string) error {
 		return fmt.Errorf("run %s: %w", f.run, err)
 	}
 	path := filepath.Join(modules, filepath.FromSlash(file))
-	if err := writeNew(path, text); err != nil {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is there already; remove it, and it is written anew", path)
+	}
+	if err := scaffold.WriteNew(path, text); err != nil {
 		return err
 	}
 	switch failed, err := passes(cmd.Context(), modules, file); {
@@ -185,29 +185,13 @@ func testFileOf(t *tree.Tree, r *record.Record) (string, error) {
 	return dir + "/" + name + "_test.star", nil
 }
 
-// writeNew writes a file that must not be there.
-func writeNew(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already; remove it, and it is written anew", path)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = bytes.NewReader(text).WriteTo(file)
-	return errors.Join(err, file.Close())
-}
-
 // passes runs one file of tests. failed says which do not pass, err why they cannot run.
 func passes(ctx context.Context, modules, file string) (failed, err error) {
 	t, err := tree.ReadDir(modules, tree.Options{})
 	if err != nil {
 		return nil, err
 	}
-	g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{}), Log: live.FileLog(zerolog.Nop())})
+	g := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: script.NewGovernor(script.GovernorOptions{})})
 	var broken error
 	err = testrunner.Run(ctx, testrunner.Options{Tree: t, Generation: g, Std: stdlib.FS, Renderer: process.NewRenderer(), Only: func(path string) bool { return path == file }}, func(f testrunner.File) {
 		broken = f.Err

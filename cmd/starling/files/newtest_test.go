@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/starling-operator/starling/builtins"
+	"github.com/starling-operator/starling/modules/scaffold"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/record"
@@ -158,7 +159,7 @@ func TestRunsOfTheExamplesBecomeTests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := writeNew(filepath.Join(dir, file), text); err != nil {
+				if err := scaffold.WriteNew(filepath.Join(dir, file), text); err != nil {
 					t.Fatal(err)
 				}
 				files, of[file] = append(files, file), r

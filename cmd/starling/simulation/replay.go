@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
@@ -13,7 +12,6 @@ import (
 	"github.com/starling-operator/starling/modules/status"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/record"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/stdlib"
@@ -72,7 +70,7 @@ func (f *replayFlags) run(cmd *cobra.Command, id string) error {
 			return err
 		}
 		o.Generation = generation.Load(ctx, generation.Options{
-			Tree: t, Std: stdlib.FS, Number: 1, Governor: o.Governor, Log: live.FileLog(zerolog.Nop()),
+			Tree: t, Std: stdlib.FS, Number: 1, Governor: o.Governor,
 		})
 	} else if r.Version != f.version {
 		fmt.Fprintf(stderr, "note: starling %s recorded this, and starling %s replays it\n", r.Version, f.version)

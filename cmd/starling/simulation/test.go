@@ -14,14 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/starling-operator/starling/cmd/starling/command"
 	"github.com/starling-operator/starling/cmd/starling/process"
 	"github.com/starling-operator/starling/modules/tree"
 	"github.com/starling-operator/starling/runtime/generation"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim/store"
 	"github.com/starling-operator/starling/runtime/testrunner"
@@ -160,7 +158,7 @@ func (f *testFlags) test(ctx context.Context, out, errs io.Writer, args []string
 		if f.cover || files.covers() {
 			cover, cache = script.NewCover(), script.NewCache()
 		}
-		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover, Log: live.FileLog(zerolog.Nop())})
+		gen := generation.Load(ctx, generation.Options{Tree: t, Std: stdlib.FS, Number: 1, Governor: governor, Cache: cache, Cover: cover})
 		if !f.list {
 			p.broken(root, gen)
 		}

@@ -29,7 +29,6 @@ import (
 	"github.com/starling-operator/starling/runtime/bounded"
 	"github.com/starling-operator/starling/runtime/generation"
 	"github.com/starling-operator/starling/runtime/httpclient"
-	"github.com/starling-operator/starling/runtime/live"
 	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/script"
 	"github.com/starling-operator/starling/runtime/sim"
@@ -150,7 +149,7 @@ func (f *World) load(ctx context.Context, number int) (*generation.Generation, e
 		return nil, err
 	}
 	return generation.Load(ctx, generation.Options{
-		Tree: t, Std: stdlib.FS, Number: number, Governor: script.NewGovernor(script.GovernorOptions{}), Log: live.FileLog(zerolog.Nop()),
+		Tree: t, Std: stdlib.FS, Number: number, Governor: script.NewGovernor(script.GovernorOptions{}),
 	}), nil
 }
 

@@ -39,10 +39,8 @@ func (o *ordered) claimVolumes(p *corev1.Pod) {
 		claim := template.DeepCopy()
 		claim.TypeMeta = typeMeta(kindClaim)
 		claim.Name, claim.Namespace, claim.Status = claimName(template, p), o.set.Namespace, corev1.PersistentVolumeClaimStatus{}
-		labels := maps.Clone(template.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		labels := map[string]string{}
+		maps.Copy(labels, template.Labels)
 		maps.Copy(labels, o.set.Spec.Selector.MatchLabels)
 		claim.Labels, claim.OwnerReferences = labels, o.owners(claim, nil)
 		o.out.create(claim)

@@ -146,10 +146,7 @@ func (r *rollout) create() string {
 
 // annotations are those of a ReplicaSet: the Deployment's, its revision, and its size.
 func (r *rollout) annotations(have map[string]string, revision int64) map[string]string {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]string{}
-	}
+	out := with(have, revisionAnnotation, strconv.FormatInt(revision, 10))
 	for key, value := range r.d.Annotations {
 		switch key {
 		case corev1.LastAppliedConfigAnnotation, revisionAnnotation, desiredAnnotation, maximumAnnotation, historyAnnotation:
@@ -157,7 +154,6 @@ func (r *rollout) annotations(have map[string]string, revision int64) map[string
 			out[key] = value
 		}
 	}
-	out[revisionAnnotation] = strconv.FormatInt(revision, 10)
 	r.annotateSize(out)
 	return out
 }
