@@ -68,8 +68,9 @@ type Rollout struct {
 	// Order takes a child and returns an int or a text: small ones come to a new state first. Nil: as
 	// the parts are listed.
 	Order starlark.Callable `json:"-"`
-	// PauseFn takes ctx and returns why no part begins now, or None. Nil: nothing stops it.
-	PauseFn starlark.Callable `json:"-"`
+	// PauseFn takes ctx, Before the child that comes next; both return why it does not begin now, or None. Nil: nothing
+	// stops it.
+	PauseFn, Before starlark.Callable `json:"-"`
 }
 
 // rolling is the value of rolling(…).
@@ -91,7 +92,7 @@ func desiredSpecs() []spec.Spec {
 		fieldsSpec(),
 		declare("rolling", spec.InDesired, spec.NoEffect, callRolling, spec.Required("parts", spec.List),
 			spec.Keyword("max_unavailable", spec.Int, "1"), spec.Keyword("order", spec.Function, "None"),
-			spec.Keyword("pause", spec.Function, "None")),
+			spec.Keyword("pause", spec.Function, "None"), spec.Keyword("before", spec.Function, "None")),
 		declare("stalled", spec.InDesired, spec.NoEffect, callStalled, spec.Required("reason", spec.String)),
 		declare("progressing", spec.InDesired, spec.NoEffect, callProgressing, spec.Required("text", spec.String)),
 	}, generateSpecs()...)
@@ -123,6 +124,9 @@ func callRolling(c *call) (starlark.Value, error) {
 	}
 	var err error
 	if r.Order, err = c.function("order", takesChild); err != nil {
+		return nil, err
+	}
+	if r.Before, err = c.function("before", takesChild); err != nil {
 		return nil, err
 	}
 	r.PauseFn, err = c.function("pause", takesCtx)

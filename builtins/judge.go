@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,14 +29,14 @@ func (d *Desired) Actions(thread *starlark.Thread, ctx starlark.Value, inventory
 			}
 		}
 	}
+	var failed error
 	for i := range d.Rollouts {
 		r := &d.Rollouts[i]
-		if r.PauseFn != nil {
-			why, err := r.pause(thread, ctx)
-			if err != nil {
-				return nil, err
+		wanted.Rollouts[i].Hold = func(c *reconcile.Child) (why string) {
+			if why, failed = r.hold(thread, ctx, c); failed != nil {
+				why = "it fails" // nobody sees that
 			}
-			wanted.Rollouts[i].Pause = why
+			return why
 		}
 		if r.Order != nil {
 			if err := r.rank(thread, wanted.Parts, children); err != nil {
@@ -43,7 +44,8 @@ func (d *Desired) Actions(thread *starlark.Thread, ctx starlark.Value, inventory
 			}
 		}
 	}
-	return reconcile.Actions(wanted, inventory)
+	actions, err := reconcile.Actions(wanted, inventory)
+	return actions, cmp.Or(failed, err)
 }
 
 // judge says whether a child is ready, as its part tells that.
@@ -71,16 +73,27 @@ func (p *Part) judge(thread *starlark.Thread, c *reconcile.Child) error {
 	return nil
 }
 
-func (r *Rollout) pause(thread *starlark.Thread, ctx starlark.Value) (string, error) {
-	v, err := starlark.Call(thread, r.PauseFn, starlark.Tuple{ctx}, nil)
-	if err != nil || v == starlark.None {
-		return "", err
+// hold says why a child that is the next does not come to its new state now, or "".
+func (r *Rollout) hold(thread *starlark.Thread, ctx starlark.Value, c *reconcile.Child) (string, error) {
+	for _, ask := range []struct {
+		name, says string
+		fn         starlark.Callable
+		arg        starlark.Value
+	}{{"pause", "the rollout is paused: ", r.PauseFn, ctx}, {"before", "", r.Before, childValue(c)}} {
+		if ask.fn == nil {
+			continue
+		}
+		v, err := starlark.Call(thread, ask.fn, starlark.Tuple{ask.arg}, nil)
+		if err != nil {
+			return "", err
+		}
+		if why, ok := starlark.AsString(v); ok && why != "" {
+			return ask.says + why, nil
+		} else if v != starlark.None {
+			return "", fmt.Errorf("%s of rolling(…) returned %s; it must return a reason, or None", ask.name, v.Type())
+		}
 	}
-	why, ok := starlark.AsString(v)
-	if !ok || why == "" {
-		return "", fmt.Errorf("pause of rolling(…) returned %s; it must return a reason, or None", v.Type())
-	}
-	return why, nil
+	return "", nil
 }
 
 // rank gives the parts of the rollout that are there their places.

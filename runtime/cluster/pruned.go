@@ -36,7 +36,7 @@ func Pruned(live map[string]any, manager string) map[string]any {
 			own[in] = apply.Union(own[in], marksOf(m))
 		}
 	}
-	own["managedFields"] = managers(metadata, manager)
+	own["managedFields"] = managers(live, manager)
 	return out
 }
 
@@ -74,11 +74,9 @@ func marksOf(m map[string]any) map[string]any {
 }
 
 // managers are the entries of managedFields, those of others by their names alone.
-func managers(metadata map[string]any, manager string) []any {
-	entries, _ := metadata["managedFields"].([]any)
-	out := make([]any, 0, len(entries))
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+func managers(live map[string]any, manager string) []any {
+	out := []any{}
+	for entry := range apply.Entries(live) {
 		if entry["manager"] != manager {
 			entry = effect.Only(entry, "manager", "subresource")
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/starling-operator/starling/modules/release"
-	"github.com/starling-operator/starling/runtime/effect"
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/object"
 )
 
@@ -25,9 +25,7 @@ type owner struct {
 // ownership reads the records of an object.
 func ownership(obj map[string]any) owner {
 	var out owner
-	entries := effect.At[[]any](obj, "metadata", "managedFields")
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(obj) {
 		manager, _ := entry["manager"].(string)
 		fields, is := entry["fieldsV1"].(map[string]any)
 		switch {

@@ -80,8 +80,9 @@ type Rollout struct {
 	Name string
 	// MaxUnavailable is how many may be on their way, or not ready, at a time; less than 1 counts as 1.
 	MaxUnavailable int
-	// Pause says why no part begins now, or "".
-	Pause string
+	// Hold says why the child does not come to its new state that would be the next, or "": then those after it wait,
+	// too. Nil: nothing holds one.
+	Hold func(*Child) string `json:"-"`
 }
 
 // Wanted is all that a controller wants of one parent. A controller that wants nothing now, not even

@@ -46,19 +46,25 @@ func (r Rollout) takeTurns(members []*part) {
 	slices.SortStableFunc(due, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(one(a.available()), one(b.available())), cmp.Compare(a.Rank, b.Rank))
 	})
+	held := ""
 	for _, a := range due {
-		why := ""
+		why := held
 		switch {
-		case r.Pause != "":
-			why = "the rollout is paused: " + r.Pause
+		case held != "":
 		case a.available() && len(unavailable) >= r.MaxUnavailable, underWay >= r.MaxUnavailable:
 			why = fmt.Sprintf("its turn has not come: %d of %d are not available, such as %s",
 				len(unavailable), len(members), unavailable[0].Name)
-		case a.available():
-			underWay++
-			unavailable = append(unavailable, a)
 		default:
-			underWay++
+			if r.Hold != nil {
+				why = r.Hold(a.child)
+			}
+			if why != "" {
+				held = "its turn has not come: " + a.Name + " waits: " + why
+				break
+			}
+			if underWay++; a.available() {
+				unavailable = append(unavailable, a)
+			}
 		}
 		if why != "" {
 			a.need = need{op: OpWait, why: why, news: true, written: true}

@@ -1,12 +1,23 @@
 package reconcile
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestRollouts(t *testing.T) {
 	pods := func(change ...func(*Part)) []Part {
 		return []Part{wants("a", append(change, rolls(2))...), wants("b", append(change, rolls(1))...), wants("c", append(change, rolls(3))...)}
 	}
 	const turn = ": its turn has not come: "
+	holds := func(names ...string) func(*Child) string {
+		return func(c *Child) string {
+			if slices.Contains(names, c.Name) {
+				return "the queue is long"
+			}
+			return ""
+		}
+	}
 	for _, test := range []struct {
 		name     string
 		parts    []Part
@@ -35,9 +46,16 @@ func TestRollouts(t *testing.T) {
 			want:     "wait a" + turn + "3 of 3 are not available, such as a\napply b: it is wanted in another state\nwait c" + turn + "3 of 3 are not available, such as a\n"},
 		{name: "a state that does not work is left behind", parts: pods(), children: []Child{has("a", outdated), has("b", func(c *Child) { c.Digest = "b broken" }, unready("")), has("c", outdated)},
 			want: "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state\nwait c" + turn + "1 of 3 are not available, such as b\n"},
-		{name: "a pause", parts: pods(), rollout: Rollout{Pause: "the queue is long"}, children: []Child{has("a", outdated), has("b", outdated, unready("")), has("c")},
-			want: "wait a: the rollout is paused: the queue is long\nwait b: the rollout is paused: the queue is long\n"},
-		{name: "a repair needs no turn", parts: pods(), rollout: Rollout{Pause: "the queue is long"},
+		{name: "one that is held holds up those after it", parts: pods(), rollout: Rollout{Hold: holds("b"), MaxUnavailable: 2},
+			children: []Child{has("a", outdated), has("b", outdated, unready("")), has("c")},
+			want:     "wait a" + turn + "b waits: the queue is long\nwait b: the queue is long\n"},
+		{name: "and none before it", parts: pods(), rollout: Rollout{Hold: holds("c"), MaxUnavailable: 3},
+			children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			want:     "apply a: it is wanted in another state\napply b: it is wanted in another state\nwait c: the queue is long\n"},
+		{name: "one whose turn has not come is not asked about", parts: pods(), rollout: Rollout{Hold: holds("a", "c")},
+			children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},
+			want:     "wait a" + turn + "1 of 3 are not available, such as b\napply b: it is wanted in another state\nwait c" + turn + "1 of 3 are not available, such as b\n"},
+		{name: "a repair needs no turn", parts: pods(), rollout: Rollout{Hold: holds("a", "b", "c")},
 			children: []Child{has("a", unready("")), has("b", changed("kubectl-edit", "")), has("c")},
 			want:     "apply b: kubectl-edit has changed it\n"},
 		{name: "to recreate takes a turn", parts: pods(update(UpdateRecreate)), children: []Child{has("a", outdated), has("b", outdated), has("c", outdated)},

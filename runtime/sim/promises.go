@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/starling-operator/starling/runtime/apply"
 	"github.com/starling-operator/starling/runtime/cluster"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine"
@@ -359,10 +360,7 @@ func (p *promises) goesOn(ctx context.Context) error {
 
 // others are the field managers of an object, or of its status, that are not the controller's.
 func others(live map[string]any, manager, subresource string) (out []string) {
-	meta, _ := live["metadata"].(map[string]any)
-	entries, _ := meta["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for entry := range apply.Entries(live) {
 		if by := text(entry["manager"]); by != manager && by != "" && text(entry["subresource"]) == subresource {
 			out = append(out, by)
 		}

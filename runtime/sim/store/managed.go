@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/starling-operator/starling/runtime/apply"
 )
 
 // fieldManager is that of a kind's subresource. It is cheap to make, but for the types.
@@ -112,14 +115,7 @@ func (s *Store) stamp(live, obj map[string]any) {
 }
 
 func managedEntries(obj map[string]any) []map[string]any {
-	list, _ := metaOf(obj)["managedFields"].([]any)
-	out := make([]map[string]any, 0, len(list))
-	for _, e := range list {
-		if m, ok := e.(map[string]any); ok {
-			out = append(out, m)
-		}
-	}
-	return out
+	return slices.Collect(apply.Entries(obj))
 }
 
 func sameEntry(a, b map[string]any) bool {

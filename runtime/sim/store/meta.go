@@ -104,9 +104,5 @@ func without(obj map[string]any, key string, leave bool) map[string]any {
 
 // withField returns a copy of obj with the field that from has, or has not.
 func withField(obj map[string]any, key string, from map[string]any) map[string]any {
-	out := without(obj, key, true)
-	if v, ok := from[key]; ok {
-		out[key] = v
-	}
-	return out
+	return object.With(obj, []string{key}, from[key])
 }
