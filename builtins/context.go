@@ -129,6 +129,8 @@ type Run struct {
 	Owns, Fields []reconcile.Kind
 	// Progressing is what progressing(…) has said in spec.InDesired.
 	Progressing string
+	// Calls says that a call(…) is made, in spec.InObserve.
+	Calls bool
 	// State is what the hook remembers, by key. Only read.
 	State map[string]any
 	// Request is what a request run answers; nil for any other run.

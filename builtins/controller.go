@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 
@@ -30,6 +31,14 @@ type ControllerDecl struct {
 	Status starlark.Callable `json:"-"`
 	// Cleanup takes ctx and the parent that is being deleted, and says what must stay for now; nil: nothing.
 	Cleanup starlark.Callable `json:"-"`
+	// Observes is the id of the controller whose parents the hook observes, "" of a controller itself: then
+	// [HookDecl].Fn is its observe function, and Act its act function, nil for none. It observes a parent again after
+	// Every.
+	Observes string            `json:",omitempty"`
+	Act      starlark.Callable `json:"-"`
+	Every    time.Duration     `json:",omitempty"`
+	// Observed says that the controller has such a hook.
+	Observed bool `json:",omitempty"`
 }
 
 // FieldsBinding begins the names of the watches of [FieldsOf].
@@ -48,7 +57,9 @@ func controllerSpecs() []spec.Spec {
 			spec.Required("parent", spec.Any), spec.Required("desired", spec.Function), spec.Keyword("owns", spec.List, ""),
 			spec.Keyword("reads", spec.Dict, "{}"), spec.Keyword("adopt", spec.Bool, "False"),
 			spec.Keyword("drift", spec.String, `"repair"`), spec.Keyword("status", spec.Function, "None"),
-			spec.Keyword("cleanup", spec.Function, "None"), spec.Keyword("parallel", spec.Int, "8"),
+			spec.Keyword("cleanup", spec.Function, "None"), spec.Keyword("observe", spec.Function, "None"),
+			spec.Keyword("every", spec.Duration, `"10s"`).UpTo(maxEvery), spec.Keyword("act", spec.Function, "None"),
+			spec.Keyword("parallel", spec.Int, "8"),
 			spec.Keyword("timeout", spec.Duration, `"30s"`).UpTo(maxHookTimeout), spec.Keyword("retry", spec.Retry, "None"),
 			spec.Keyword("min_interval", spec.Duration, "None")),
 		declare("owns", spec.InLoad, spec.NoEffect, callOwns, spec.Required("api_version", spec.String),
@@ -100,7 +111,10 @@ func callController(c *call) (starlark.Value, error) {
 			return nil, fmt.Errorf("%s: %w", part.param, err)
 		}
 	}
-	return nil, c.register(h)
+	if err := c.register(h); err != nil {
+		return nil, err
+	}
+	return nil, c.observer(h)
 }
 
 // parent reads parent= into the first binding.

@@ -103,7 +103,7 @@ func NewCtx(o CtxOptions) starlark.Value {
 		}),
 		"now":     startime.Time(o.Now),
 		"attempt": starlark.MakeInt(o.Attempt),
-		"state":   newState(),
+		"state":   &namespace{name: "ctx.state", members: members("ctx.state.", stateSpecs())},
 		"request": o.Request.value(),
 		"key":     starlark.None,
 		"object":  starlark.None,

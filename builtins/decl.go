@@ -142,7 +142,10 @@ type HookDecl struct {
 
 // Cleans says whether something has to be done before an object of ForEach goes; a finalizer keeps it
 // until then.
-func (h *HookDecl) Cleans() bool { return h.Cleanup != nil || h.Controller != nil }
+func (h *HookDecl) Cleans() bool { return h.Cleanup != nil || h.Decides() }
+
+// Decides says whether the hook is a controller: one that observes the parents of another one is none.
+func (h *HookDecl) Decides() bool { return h.Controller != nil && h.Controller.Observes == "" }
 
 // AsksCleanup says whether a cleanup of the author looks at a parent that is being deleted, as that changes.
 func (h *HookDecl) AsksCleanup() bool { return h.Controller != nil && h.Controller.Cleanup != nil }

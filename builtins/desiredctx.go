@@ -5,27 +5,34 @@ import (
 	"slices"
 	"strings"
 
+	startime "go.starlark.net/lib/time"
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 
+	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
 
-// NewDesiredCtx returns the value that the functions of a controller are called with: the key of the
-// parent, the parent as its watch keeps it, its children as they are, and what they may ask besides (nil: there is
-// nothing). It is frozen.
-func NewDesiredCtx(key string, parent starlark.Value, children []reconcile.Child, lookups *Lookups) starlark.Value {
+// Ctx is the value that the functions of a controller are called with: the key of the parent, the parent as its watch
+// keeps it, its children as they are, what was observed, and what they may ask besides (nil: there is nothing). It is
+// frozen.
+func (q Question) Ctx() starlark.Value {
+	lookups, observed, at := q.Lookups, starlark.Value(starlark.None), starlark.Value(starlark.None)
 	if lookups == nil {
 		lookups = NewLookups(LookupsOptions{})
 	}
-	values := make([]starlark.Value, 0, len(children))
-	for _, c := range sortedChildren(children) {
+	if q.Observed != nil {
+		observed, at = object.FromPlain(q.Observed.Value), startime.Time(q.Observed.At)
+	}
+	values := make([]starlark.Value, 0, len(q.Children))
+	for _, c := range sortedChildren(q.Children) {
 		if c.Foreign == "" && !c.Fields {
 			values = append(values, childValue(c))
 		}
 	}
 	ctx := &withFields{Opaque: "ctx", fields: starlark.StringDict{
-		"key": starlark.String(key), "object": parent, "children": starlark.NewList(values),
+		"key": starlark.String(q.Key), "object": q.Parent, "children": starlark.NewList(values),
+		"observed": observed, "observed_at": at,
 		"reads": readsValue{"reads", lookups}, "reached": starlark.NewBuiltin("reached", lookups.reached),
 	}}
 	ctx.fields.Freeze()

@@ -96,10 +96,6 @@ func callExpect(c *call, _ *Test) (starlark.Value, error) {
 	return &expectation{"expect", c.Arg("x")}, nil
 }
 
-func callExpectError(c *call, _ *Test) (starlark.Value, error) {
-	return nil, c.lenient(expectError(c, c.Str("pattern")))
-}
-
 // lenient passes over an expectation that is not met where only the end counts.
 func (c *call) lenient(err error) error {
 	var expected *ExpectError

@@ -36,11 +36,6 @@ func (c *call) exports() ([]string, error) {
 	return paths, nil
 }
 
-// valuesOfSpec is values.of; the parameters are those of values.get.
-func valuesOfSpec(phases spec.Phase, path, dflt spec.Param) spec.Spec {
-	return declare("values.of", phases, spec.Reads, callValuesOf, spec.Required("module", spec.String), path, dflt)
-}
-
 func callValuesOf(c *call) (starlark.Value, error) {
 	root, err := c.run.values()
 	if err != nil {

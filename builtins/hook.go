@@ -77,6 +77,10 @@ func (c *call) register(h *HookDecl) (err error) {
 	if h.ID, err = c.hookID(h); err != nil {
 		return err
 	}
+	return c.add(h)
+}
+
+func (c *call) add(h *HookDecl) error {
 	file := c.ctx.File
 	for _, other := range file.Hooks {
 		if other.ID == h.ID {

@@ -35,6 +35,9 @@ const (
 	maxMessages = 100
 )
 
+// ReadMethods change nothing at the server.
+var ReadMethods = []string{"GET", "HEAD", "OPTIONS"}
+
 // Fetcher makes the requests of runs.
 type Fetcher interface {
 	// Gather makes requests, up to parallel of them at a time, and returns the answer to
@@ -100,7 +103,7 @@ func requestParams() []spec.Param {
 	return append([]spec.Param{
 		spec.Required("method", spec.String), url, spec.Keyword("json", spec.Any, "None"),
 		spec.Keyword("body", spec.SecretText, "None"),
-	}, askedParams()...)
+	}, append(askedParams(), spec.Keyword("reads", spec.Bool, "False"))...)
 }
 
 func httpSpecs() []spec.Spec {
@@ -160,6 +163,11 @@ func (c *call) answer(r effect.Request) (Gathered, error) {
 
 // answers makes requests. That a server does not answer is no error, but the Err of what it returns.
 func (c *call) answers(requests []effect.Request, parallel int) ([]Gathered, error) {
+	for _, r := range requests {
+		if c.ctx.Phase == spec.InObserve && !c.run.Calls && !r.Reads && !slices.Contains(ReadMethods, r.Method) {
+			return nil, fmt.Errorf("%s may change something; say reads = True, or let act return it in call(…)", r.Where())
+		}
+	}
 	fetcher := c.run.HTTP
 	if fetcher == nil {
 		fetcher = nobody{}

@@ -32,6 +32,7 @@ func (c *call) asked() (effect.Request, error) {
 	}
 	r, err := c.askedWith(method)
 	if err == nil {
+		r.Reads = c.BoolOr("reads", false)
 		err = c.httpBody(&r, maxHTTPBody)
 	}
 	return r, err

@@ -162,10 +162,9 @@ type Question struct {
 	Look func(*Desired, []reconcile.Child) ([]reconcile.Child, error)
 	// Cleanup says that the parent is being deleted: None, or no part, means that all children may go.
 	Cleanup bool
+	// Observed is what was observed last; nil: nothing yet.
+	Observed *Observed
 }
-
-// Ctx is what the functions that a controller is asked by find in their ctx.
-func (q Question) Ctx() starlark.Value { return NewDesiredCtx(q.Key, q.Parent, q.Children, q.Lookups) }
 
 // args are those of the functions that a controller is asked by.
 func (q Question) args() starlark.Tuple { return starlark.Tuple{q.Ctx(), q.Parent} }

@@ -18,7 +18,7 @@ import (
 func lookAt(t *testing.T, l *Lookups, expr string) (string, error) {
 	t.Helper()
 	thread := &starlark.Thread{}
-	v, err := starlark.EvalOptions(&syntax.FileOptions{}, thread, "test", expr, starlark.StringDict{"ctx": NewDesiredCtx("a", starlark.None, nil, l), "time": startime.Module})
+	v, err := starlark.EvalOptions(&syntax.FileOptions{}, thread, "test", expr, starlark.StringDict{"ctx": Question{Key: "a", Parent: starlark.None, Lookups: l}.Ctx(), "time": startime.Module})
 	if err != nil {
 		return "", err
 	}

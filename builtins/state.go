@@ -89,7 +89,7 @@ func (r *Run) remember(change func(map[string]any)) error {
 }
 
 // PastCtx is the ctx of a run that has ended, for people who look at it: its state is only read. State is what the
-// run has left there; ctx is as [NewCtx] or [NewDesiredCtx] have made it.
+// run has left there; ctx is as [NewCtx] or [Question.Ctx] have made it.
 func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
 	was := ctx.(*withFields)
 	if was.fields["state"] == nil { // that of a controller
@@ -113,9 +113,4 @@ func PastCtx(ctx starlark.Value, state map[string]any) starlark.Value {
 		"set": starlark.NewBuiltin("set", ended), "remove": starlark.NewBuiltin("remove", ended),
 	}}
 	return past
-}
-
-// newState returns ctx.state.
-func newState() starlark.Value {
-	return &namespace{name: "ctx.state", members: members("ctx.state.", stateSpecs())}
 }

@@ -21,7 +21,7 @@ func Table() []spec.Spec {
 		declareSpecs(), fileSpecs(), crdSpecs(), bindingSpecs(), webhookSpecs(), valuesSpecs(), configSpecs(),
 		k8sReadSpecs(), podSpecs(), askSpecs(), k8sWriteSpecs(), logSpecs(), metricsSpecs(), runSpecs(),
 		data.Specs(), envSpecs(), jq.Specs(), secrets.Specs(), secretSpecs(),
-		stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(),
+		stateSpecs(), httpSpecs(), hostSpecs(), receiveSpecs(), desiredSpecs(), observeSpecs(),
 		testSpecs(), expectSpecs(nil), assertSpecs(),
 	)
 }

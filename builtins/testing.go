@@ -137,20 +137,24 @@ func testSpecs() []spec.Spec {
 	get := k8sReadSpecs() // but for default=: a test may read all
 	row, read := testSpec(spec.Writes), testSpec(spec.Reads)
 	return append([]spec.Spec{
-		row("start", callTestStart, spec.Optional("all", spec.Bool, "False")),
-		row("settle", callTestSettle),
-		row("restart", worldDoes(World.Restart)),
+		does("start", func(c *call, t *Test) error { return c.unfailed(t, t.World.Start(t.Ctx, c.BoolOr("all", false))) },
+			spec.Optional("all", spec.Bool, "False")),
+		does("settle", func(c *call, t *Test) error { return c.unfailed(t, t.World.Settle(t.Ctx)) }),
+		does("restart", func(_ *call, t *Test) error { return t.World.Restart(t.Ctx) }),
 		row("quiet", callTestQuiet, spec.Optional("requests", spec.Bool, "False")),
-		row("expect_failure", callExpectFailure, spec.Required("hook", spec.String), spec.Required("pattern", spec.String)),
-		row("clock.advance", callTestAdvance, spec.Required("by", spec.Duration)),
+		does("expect_failure", func(c *call, t *Test) error { return t.World.ExpectFailure(c.Str("hook"), c.Str("pattern")) },
+			spec.Required("hook", spec.String), spec.Required("pattern", spec.String)),
+		does("clock.advance", func(c *call, t *Test) error { return t.World.Advance(t.Ctx, c.DurationOr("by", 0)) },
+			spec.Required("by", spec.Duration)),
 		read("clock.now", callTestNow),
 		row("cluster.apply", callTestApply, spec.Rest("*objs", spec.Any)),
 		row("cluster.delete", callTestDelete, refParam),
 		row("cluster.patch", callTestPatch, refParam, spec.Keyword("merge", spec.Dict, "")),
 		read("cluster.get", callTestGet, get[0].Params[:len(get[0].Params)-1]...),
 		read("cluster.list", callTestList, get[1].Params[:len(get[1].Params)-1]...),
-		row("cluster.fail_next", callTestFail, spec.Required("verb", spec.String), spec.Required("kind", spec.String),
-			spec.Required("error", spec.String), spec.Optional("times", spec.Int, "1")),
+		does("cluster.fail_next", func(c *call, t *Test) error {
+			return t.World.FailNext(c.Str("verb"), c.Str("kind"), c.Str("error"), c.IntOr("times", 1))
+		}, spec.Required("verb", spec.String), spec.Required("kind", spec.String), spec.Required("error", spec.String), spec.Optional("times", spec.Int, "1")),
 		row("config", callTestConfig, spec.Required("values", spec.Dict), spec.Optional("module", spec.String, "None")),
 		row("enable", callTestSwitch(true), module),
 		row("disable", callTestSwitch(false), module),
@@ -160,10 +164,16 @@ func testSpecs() []spec.Spec {
 			spec.Rest("**more", spec.Any)),
 		read("release", callTestRelease, module),
 		read("expect", callExpect, spec.Required("x", spec.Any)),
-		row("expect_error", callExpectError, spec.Required("fn", spec.Function), spec.Required("pattern", spec.String)),
+		does("expect_error", func(c *call, _ *Test) error { return c.lenient(expectError(c, c.Str("pattern"))) },
+			spec.Required("fn", spec.Function), spec.Required("pattern", spec.String)),
 		row("varies", callTestVaries, spec.Required("kind", spec.String), spec.Rest("*paths", spec.Any)),
 		row("golden", callGolden, spec.Required("name", spec.String), spec.Required("value", spec.Any)),
 	}, slices.Concat(testAskSpecs(), testPodSpecs(), testWorkloadSpecs())...)
+}
+
+// does declares a function of t that returns nothing.
+func does(name string, do func(*call, *Test) error, params ...spec.Param) spec.Spec {
+	return testSpec(spec.Writes)(name, func(c *call, t *Test) (starlark.Value, error) { return nil, do(c, t) }, params...)
 }
 
 // testSpec makes declarations of functions of t.
@@ -174,28 +184,12 @@ func testSpec(e spec.EffectClass) func(string, func(*call, *Test) (starlark.Valu
 	}
 }
 
-func worldDoes(do func(World, context.Context) error) func(*call, *Test) (starlark.Value, error) {
-	return func(_ *call, t *Test) (starlark.Value, error) { return nil, do(t.World, t.Ctx) }
-}
-
-func callTestStart(c *call, t *Test) (starlark.Value, error) {
-	return nil, c.unfailed(t, t.World.Start(t.Ctx, c.BoolOr("all", false)))
-}
-
-func callTestSettle(c *call, t *Test) (starlark.Value, error) {
-	return nil, c.unfailed(t, t.World.Settle(t.Ctx))
-}
-
 // unfailed is an error that is there, or that of what fails unexpectedly.
 func (c *call) unfailed(t *Test, err error) error {
 	if err == nil {
 		err = t.World.Failed()
 	}
 	return c.lenient(err)
-}
-
-func callExpectFailure(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.ExpectFailure(c.Str("hook"), c.Str("pattern"))
 }
 
 func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
@@ -210,10 +204,6 @@ func callTestQuiet(c *call, t *Test) (starlark.Value, error) {
 		err = &ExpectError{Msg: "not quiet: " + what}
 	}
 	return nil, c.unfailed(t, err)
-}
-
-func callTestAdvance(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.Advance(t.Ctx, c.DurationOr("by", 0))
 }
 
 func callTestNow(_ *call, t *Test) (starlark.Value, error) { return startime.Time(t.World.Now()), nil }
@@ -281,10 +271,6 @@ func callTestList(c *call, t *Test) (starlark.Value, error) {
 		return nil, err
 	}
 	return listOf(found, objectOrNone), nil
-}
-
-func callTestFail(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.FailNext(c.Str("verb"), c.Str("kind"), c.Str("error"), c.IntOr("times", 1))
 }
 
 func (c *call) testModule(t *Test) string { return c.StrOr("module", t.World.Module()) }

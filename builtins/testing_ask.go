@@ -41,15 +41,16 @@ func testAskSpecs() []spec.Spec {
 		row("request", callTestRequest, spec.Required("path", spec.String), spec.Optional("body", spec.Any, `""`),
 			spec.Optional("headers", spec.Dict, "{}"), spec.Optional("method", spec.String, `"POST"`)),
 		row("http", callTestHTTP, spec.Required("host", spec.String), spec.Required("fn", spec.Function)),
-		row("env", func(c *call, t *Test) (starlark.Value, error) {
+		does("env", func(c *call, t *Test) error {
 			t.World.Env(c.Str("name"), c.Str("text"))
-			return nil, nil
+			return nil
 		}, spec.Required("name", spec.String), spec.Required("text", spec.String)),
 		read("plan", callTestPlan, spec.Optional("all", spec.Bool, "False")),
 		row("replay", callTestReplay, spec.Required("run", spec.Dict)),
 		read("desired", callTestDesired, spec.Required("fn", spec.Function), spec.Required("obj", spec.Any),
 			spec.Optional("children", spec.List, "[]"), spec.Optional("reads", spec.Dict, "{}"),
-			spec.Optional("values", spec.Dict, "{}"), spec.Optional("now", spec.Any, "None")),
+			spec.Optional("values", spec.Dict, "{}"), spec.Optional("now", spec.Any, "None"),
+			spec.Optional("observed", spec.Any, "None")),
 		read("controller", callTestController, spec.Required("name", spec.String)),
 		read("sent", callTestSent),
 	}

@@ -51,8 +51,14 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 		defer Attach(c.Thread, c.ctx)
 		return do()
 	}
-	answer := &testAnswer{parent: o, key: key, ask: ask, lookups: lookups, run: run}
 	q, unspent := Question{Key: key, Parent: o, Children: children, Lookups: lookups}, *run
+	if observed := c.Arg("observed"); observed != nil && observed != starlark.None {
+		q.Observed = &Observed{At: lookups.o.Now}
+		if q.Observed.Value, err = object.ToPlainAt(observed, []string{"observed"}); err != nil {
+			return nil, err
+		}
+	}
+	answer := &testAnswer{q: q, ask: ask, run: run}
 	err = ask(func() error {
 		v, err := starlark.Call(c.Thread, fn, q.args(), nil)
 		if err == nil {
@@ -67,7 +73,7 @@ func callTestDesired(c *call, t *Test) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer.value(children), nil
+	return answer.value(), nil
 }
 
 // testLookups is what the functions of a controller find in a test beside the parent and its children.
@@ -98,11 +104,8 @@ func (c *call) testLookups(t *Test, fn starlark.Callable) (*Lookups, error) {
 // testAnswer is what desired has answered in a test.
 type testAnswer struct {
 	Desired
-	key    string
-	parent starlark.Value
-	// lookups answers what it asks beside them.
-	lookups *Lookups
-	run     *Run
+	q   Question
+	run *Run
 	// ask does something in spec.InDesired.
 	ask func(func() error) error
 }
@@ -138,8 +141,8 @@ func childrenOf(v starlark.Value) (out []reconcile.Child, err error) {
 	return out, nil
 }
 
-// value is the answer, as a test looks at it; children are those that desired has seen.
-func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
+// value is the answer, as a test looks at it.
+func (d *testAnswer) value() starlark.Value {
 	var parts, objects []starlark.Value
 	wanted := d.Wanted()
 	layers, _ := reconcile.Layers(wanted.Parts) // as DesiredOf has checked
@@ -153,7 +156,7 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 		objects = append(objects, object.New(reconcile.Mark(p.Object, &wanted.Parts[i], layers[i], reconcile.Parent{})))
 	}
 	due := starlark.Value(starlark.None)
-	if _, at := d.lookups.Asked(); !at.IsZero() {
+	if _, at := d.q.Lookups.Asked(); !at.IsZero() {
 		due = startime.Time(at)
 	}
 	return starlarkstruct.FromStringDict(starlark.String("desired"), starlark.StringDict{
@@ -164,7 +167,7 @@ func (d *testAnswer) value(children []reconcile.Child) starlark.Value {
 			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "children?", &given); err != nil {
 				return nil, err
 			}
-			now := children
+			now := d.q.Children
 			if given != starlark.None {
 				var err error
 				if now, err = childrenOf(given); err != nil {
@@ -181,7 +184,9 @@ func (d *testAnswer) actions(thread *starlark.Thread, children []reconcile.Child
 	if d.Hold {
 		return actionValues(actions), nil
 	}
-	ctx := NewDesiredCtx(d.key, d.parent, children, d.lookups)
+	q := d.q
+	q.Children = children
+	ctx := q.Ctx()
 	for i := range d.Parts { // objects of others, of which it has no fields yet
 		id := d.Parts[i].ID
 		at := slices.IndexFunc(children, func(c reconcile.Child) bool { return id.Fields && !c.Fields && c.Ref == id.Ref })

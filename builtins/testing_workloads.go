@@ -42,7 +42,7 @@ func testWorkloadSpecs() []spec.Spec {
 		row("pods.recover", callPodsRecover, labels, namespace),
 		row("jobs.fail", callJobFail, spec.Required("name", spec.String),
 			spec.Optional("namespace", spec.String, `"default"`), times, code),
-		row("stale", callTestStale, spec.Required("kind", spec.String)),
+		does("stale", func(c *call, t *Test) error { return t.World.Stale(c.Str("kind")) }, spec.Required("kind", spec.String)),
 	}
 }
 
@@ -85,8 +85,4 @@ func callPodsRecover(c *call, t *Test) (starlark.Value, error) {
 		return nil, err
 	}
 	return nil, t.World.RecoverPods(t.Ctx, c.StrOr("namespace", "default"), labels)
-}
-
-func callTestStale(c *call, t *Test) (starlark.Value, error) {
-	return nil, t.World.Stale(c.Str("kind"))
 }

@@ -25,7 +25,7 @@ func valuesSpecs() []spec.Spec {
 	return []spec.Spec{
 		declare("values.get", look, spec.Reads, callValuesGet, path, dflt),
 		declare("values.has", look, spec.Reads, callValuesHas, path),
-		valuesOfSpec(look, path, dflt),
+		declare("values.of", look, spec.Reads, callValuesOf, spec.Required("module", spec.String), path, dflt),
 		declare("values.set", spec.InRun, spec.Writes, callValuesSet(effect.OpSet), path, value),
 		declare("values.default", spec.InRun, spec.Writes, callValuesSet(effect.OpDefault), path, value),
 		declare("values.merge", spec.InRun, spec.Writes, callValuesSet(effect.OpMerge), path,

@@ -71,7 +71,7 @@ func TestMembersOfCtxAreThoseOfACallback(t *testing.T) {
 		{"k8s.watch", "ctx.events[]", "binding name namespace object old result type"},
 		{"http.receive", "ctx.request", "body headers json method path query"},
 		{"k8s.mutate", "ctx.request.user", "extra groups name uid"},
-		{"controller(status)", "ctx", "children key object reached reads"},
+		{"controller(status)", "ctx", "children key object observed observed_at reached reads"},
 		{"controller(status)", "ctx.reads.NAME", "all by get"},
 		{"startup", "ctx.request", ""},
 		{"", "ctx", "attempt events key module now object request snapshots state synced"},

@@ -155,6 +155,10 @@ func controllerFields(all []string) []CtxField {
 		{Path: "ctx.reads.NAME.get", Type: "function", In: all, Doc: "get(\"namespace/name\") returns the row of that object, the result of the filter, or None."},
 		{Path: "ctx.reads.NAME.by", Type: "function", In: all, Doc: "by(index, value) returns a list of the rows that an index= of the watch finds."},
 		{Path: "ctx.reads.NAME.all", Type: "function", In: all, Doc: "all() returns a list of all rows, sorted by namespace and name."},
+		{Path: "ctx.observed", Type: "any", In: all, Sometimes: true,
+			Example: `{"members": ["a", "b"]}`, Doc: "The last answer of observe=; None before the first one."},
+		{Path: "ctx.observed_at", Type: "time", In: all, Sometimes: true,
+			Example: `time.parse_time("2026-01-31T12:00:00Z")`, Doc: "The time of that answer, or None."},
 		{Path: "ctx.reached", Type: "function", In: all,
 			Doc: "reached(t) says whether a time has come: a time, or text as metadata.creationTimestamp has it. If not, the function is called again then."},
 	}

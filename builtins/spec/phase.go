@@ -23,11 +23,14 @@ const (
 	// InDesired: the desired function of a controller answers which children its parent wants. Pure builtins, log, and
 	// those that make its answer.
 	InDesired
+	// InObserve: the observe or the act function of a controller looks at the world outside. It reads as a run does, and
+	// writes nothing.
+	InObserve
 	// InTest: a function of a *_test.star file tests, on a simulated cluster.
 	InTest
 
 	// Anywhere is every phase: what pure builtins have.
-	Anywhere = InLoad | InFilter | InRun | InEnabled | InReview | InConvert | InReceive | InDesired | InTest
+	Anywhere = InLoad | InFilter | InRun | InEnabled | InReview | InConvert | InReceive | InDesired | InObserve | InTest
 )
 
 // String names the phases: "load, run".
@@ -36,7 +39,8 @@ func (p Phase) String() string {
 		return "any"
 	}
 	var names []string
-	for i, name := range []string{"load", "filter", "run", "enabled", "review", "convert", "receive", "desired", "test"} {
+	all := []string{"load", "filter", "run", "enabled", "review", "convert", "receive", "desired", "observe", "test"}
+	for i, name := range all {
 		if p&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -47,7 +51,7 @@ func (p Phase) String() string {
 // Refuses says why the builtin may not be called in a phase, and where it may; "" when it may be called.
 func (s *Spec) Refuses(in Phase) string {
 	phases := in
-	if in == InReceive {
+	if in == InReceive || in == InObserve && s.Effect != Writes {
 		phases |= InRun // whatever a run may do
 	}
 	if s.Phases&phases != 0 {
@@ -65,6 +69,10 @@ func phaseHint(in, allowed Phase) string {
 		return "is not available in a test; call it from a hook, and look at what the hook does"
 	case allowed == InDesired:
 		return "is only available in the desired function of a controller"
+	case allowed == InObserve:
+		return "is only available in the act function of a controller"
+	case in == InObserve && allowed&InRun != 0:
+		return "is not available in observe and act, which write nothing themselves: act returns call(…)"
 	case allowed == InEnabled|InDesired:
 		return "is only available in enabled() and readiness() of a module.star, and in the desired function of a controller"
 	case allowed == InEnabled:

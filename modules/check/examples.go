@@ -45,7 +45,7 @@ type example struct {
 func (c *checker) examples() {
 	definitions := sync.OnceValue(func() digest { return keyOf(c.allDefinitions(), c.kinds.known, c.kinds.complete) })
 	for _, m := range c.modules {
-		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Controller != nil || conversionOf(h) != nil }) {
+		if m.Err != nil || !slices.ContainsFunc(m.Hooks, func(h *generation.Hook) bool { return h.Decides() || conversionOf(h) != nil }) {
 			continue
 		}
 		found := c.readExamples(m)
@@ -201,7 +201,7 @@ func (c *checker) example(m *generation.Module, e example, s *store.Store, looku
 		c.addAt(Warning, "examples", m.Name, e.File, fmt.Sprintf("%s: %s", ref, warning), u.hint())
 	}
 	for _, h := range m.Hooks {
-		if h.Controller == nil || !ref.IsA(h.Bindings[0].Watch.APIVersion, h.Bindings[0].Watch.Kind) {
+		if !h.Decides() || !ref.IsA(h.Bindings[0].Watch.APIVersion, h.Bindings[0].Watch.Kind) {
 			continue
 		}
 		c.desired(m, h, e, s, made.Object, builtins.NewLookups(lookups[h]))

@@ -57,6 +57,9 @@ func (c *checker) phases() {
 					for _, step := range b.Convert.Steps {
 						note(step, spec.InConvert)
 					}
+				case h.Controller != nil && !h.Decides():
+					note(h.Fn, spec.InObserve)
+					note(h.Controller.Act, spec.InObserve)
 				case h.Controller != nil:
 					note(h.Fn, spec.InDesired)
 					note(h.Controller.Status, spec.InDesired)

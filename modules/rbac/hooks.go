@@ -53,7 +53,9 @@ func (b *builder) hooks() {
 			}
 			if h.Controller != nil {
 				b.children(m, h)
-				b.fields(h)
+				if h.Decides() {
+					b.fields(h)
+				}
 			}
 		}
 		for _, g := range m.Decl.Grants {
@@ -169,9 +171,12 @@ func (b *builder) children(m *generation.Module, h *generation.Hook) {
 		for _, namespace := range watched(r, w) {
 			rule := r.rule("patch")
 			rule.Resource += "/status"
-			rule.Why = []string{"status of the parents of controller " + h.ID}
+			rule.Why = []string{"status of the parents of controller " + h.Controls()}
 			b.add(namespace, rule)
 		}
+	}
+	if !h.Decides() {
+		return
 	}
 	for _, k := range h.Controller.Owns {
 		r := b.resource(k.APIVersion, k.Kind)

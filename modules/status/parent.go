@@ -20,6 +20,9 @@ type Parent struct {
 	// Next is when it looks again though nothing changes, for ctx.reached or a child that is left for a
 	// moment; nil: never. Tries after a failure are not among it.
 	Next *time.Time `json:"next,omitempty"`
+	// Observed is what was observed last, ObservedAt when; nil: nothing was.
+	Observed   any        `json:"observed,omitempty"`
+	ObservedAt *time.Time `json:"observedAt,omitempty"`
 	// Actions are what was to be done then, and why nothing was: none when all is as it should be.
 	Actions []Action `json:"actions"`
 }

@@ -30,6 +30,8 @@ type Request struct {
 	Insecure bool `json:"insecure,omitempty"`
 	// MaxBytes bounds the body of the answer; 0 means 8 MiB.
 	MaxBytes int `json:"maxBytes,omitempty"`
+	// Reads says that the request changes nothing, whatever its method: a plan makes it, too.
+	Reads bool `json:"reads,omitempty"`
 	// Timeout bounds the request, its answer and all redirects together.
 	Timeout time.Duration `json:"timeout"`
 	// Hosts are where the request, and redirects, may lead.

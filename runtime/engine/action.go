@@ -53,6 +53,8 @@ type RunHook struct {
 	Failed string
 	// Past is what a controller's earlier runs about the parent have left.
 	Past hooks.Past
+	// Observed is what was observed about the parent last; nil: nothing.
+	Observed *builtins.Observed
 	// Now is the run's time.
 	Now time.Time
 	// Namespace is the default namespace of the run.

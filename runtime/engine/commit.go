@@ -369,7 +369,7 @@ func (t *turn) runFailed(r *asked, err error) {
 		if failed != nil && failed.RetryAfter > 0 {
 			delay = failed.RetryAfter
 		}
-		if lost {
+		if lost || again && h.gen.Controller != nil && !h.gen.Decides() { // it may be so for long
 			level = builtins.LevelDebug
 		}
 		h.lane.Failed(work, t.now.Add(delay))

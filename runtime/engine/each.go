@@ -175,13 +175,6 @@ func (t *turn) deleteObject(h *hook, ev builtins.Event) {
 	}
 }
 
-// cleanUnwatched has an object cleaned up that the watch stopped to select while nobody looked.
-func (t *turn) cleanUnwatched(h *hook, o Unwatched) {
-	if s := h.subjects.Unwatched(o.Namespace, o.Name, o.Object); s != nil {
-		t.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
-	}
-}
-
 // dropObject drops all that belongs to an object.
 func (t *turn) dropObject(h *hook, s *subjects.Subject) {
 	h.subjects.Drop(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/starling-operator/starling/runtime/engine/verdicts"
 	"github.com/starling-operator/starling/runtime/engine/watches"
 	"github.com/starling-operator/starling/runtime/generation"
+	"github.com/starling-operator/starling/runtime/lane"
 	"github.com/starling-operator/starling/runtime/object"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -147,8 +148,10 @@ func (t *turn) unheld(m *module, asked asked, in Unheld) {
 	h := m.byKey[a.Hook]
 	works := h != nil && m.life != down
 	if works {
-		for _, o := range in.Unwatched {
-			t.cleanUnwatched(h, o)
+		for _, o := range in.Unwatched { // the watch stopped to select it while nobody looked
+			if s := h.subjects.Unwatched(o.Namespace, o.Name, o.Object); s != nil {
+				t.add(h, s, lane.Unordered, builtins.Event{Type: "deleted", Binding: h.gen.ForEach, Namespace: o.Namespace, Name: o.Name})
+			}
 		}
 	}
 	if gone {

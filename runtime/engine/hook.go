@@ -153,13 +153,6 @@ func (h *hook) reset() {
 	}
 }
 
-// startHook starts the watches and timers of a hook and queues its startup event.
-func (t *turn) startHook(h *hook, incarnation uint64) {
-	h.watchFormer()
-	t.startWatches(h, incarnation)
-	t.wakeHook(h)
-}
-
 // wakeHook keeps the finalizer of a hook, starts its timers and queues its startup event, once its watches have begun.
 func (t *turn) wakeHook(h *hook) {
 	t.willHold(h)
@@ -308,6 +301,9 @@ func (t *turn) startRun(h *hook, work lane.Work[builtins.Event]) {
 	}
 	if h.gen.Controller != nil {
 		a.Failed, a.Past, a.Unsynced = s.Why(), h.past(s, t.now), h.unsynced(s)
+		if of := h.observer().subjects.At(s.Key); of != nil {
+			a.Observed = of.Outcome().Observed
+		}
 	}
 	var cause *effect.Cause // nil: nothing that Starling has done has brought the run about
 	if work.ID.Ask != 0 {

@@ -133,6 +133,8 @@ type RunDone struct {
 	Due     time.Time
 	// Writes say what the writes of children in Effects are about, in their order.
 	Writes []reconcile.Write
+	// Observed is what a run has observed about a parent; nil: nothing.
+	Observed *builtins.Observed
 	// Gone says that the object of the run is not there any more: there was no run.
 	Gone bool
 	// Incomplete says that a snapshot was complete as the run was wanted, and is not any more: there was no run.

@@ -51,22 +51,19 @@ func (t *turn) moved(h *hook, watch string, places []string, events ...builtins.
 	}
 }
 
-// valuesRead has those look again that have looked at the values of a module.
-func (t *turn) valuesRead(m *module, causes []*effect.Cause) {
-	var events []builtins.Event
-	for _, cause := range causes {
-		events = append(events, valuesEvent(cause))
-	}
-	for _, h := range m.hooks {
-		t.moved(h, "", nil, events...)
-	}
-}
-
 func valuesEvent(cause *effect.Cause) builtins.Event {
 	return builtins.Event{Type: "values", Binding: "values", Cause: cause}
 }
 
-// looked takes in where a run of a controller has looked, and for which time it has asked.
+// observer is the hook that observes the parents of a controller; the controller itself, where there is none.
+func (h *hook) observer() *hook {
+	if o := h.module.byKey[h.gen.ID+builtins.ObserveSuffix]; o != nil && h.gen.Controller.Observed {
+		return o
+	}
+	return h
+}
+
+// looked takes in where a run about a parent has looked, for which time it has asked, and what it has observed.
 func (t *turn) looked(r *asked, in *RunDone) {
 	h, s := r.hook, r.subject
 	for _, l := range h.lookups.Ran(s.Key, in.Run, in.Lookups) {
@@ -80,4 +77,13 @@ func (t *turn) looked(r *asked, in *RunDone) {
 		in.Due = soonest
 	}
 	t.requeueAt(s, in.Due)
+	before, of := s.Outcome().Observed, h.module.byKey[h.gen.Controls()]
+	if in.Observed == nil || of == nil {
+		return
+	}
+	s.Outcome().Observed = in.Observed
+	if s := of.subjects.At(s.Key); s != nil && !before.Same(in.Observed) {
+		t.add(of, s, lane.Unordered, builtins.Event{Type: "observed", Binding: "observed", Cause: r.cause})
+		s.Outcome().RetrySoon(of.gen.Retry.Min, "", "")
+	}
 }

@@ -205,7 +205,9 @@ func (t *turn) bringUp(m *module) {
 	t.endOff(m)
 	m.life = up
 	for _, h := range m.hooks {
-		t.startHook(h, m.incarnation)
+		h.watchFormer()
+		t.startWatches(h, m.incarnation)
+		t.wakeHook(h)
 	}
 	m.pass.Begin()
 }

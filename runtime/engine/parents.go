@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ func (v *View) Parents(module, key string) ([]status.Parent, error) {
 	var out []status.Parent
 	var controllers, keys []string
 	for _, h := range m.hooks {
-		if h.gen.Controller == nil {
+		if !h.gen.Decides() {
 			continue
 		}
 		controllers = append(controllers, h.gen.ID)
@@ -38,6 +39,12 @@ func (v *View) Parents(module, key string) ([]status.Parent, error) {
 		}
 		p := status.Parent{Controller: h.gen.ID, Key: key, Failure: s.Why(), Waits: s.Outcome().Waits, Actions: []status.Action{}}
 		p.Looked = h.lookedAt(key)
+		if of := h.observer().subjects.At(key); of != nil {
+			p.Failure, p.Waits = cmp.Or(p.Failure, of.Why()), cmp.Or(p.Waits, of.Outcome().Waits)
+			if o := of.Outcome().Observed; o != nil {
+				p.Observed, p.ObservedAt = o.Value, &o.At
+			}
+		}
 		if at := v.agenda.At(work(s)); !at.IsZero() {
 			p.Next = &at
 		}

@@ -90,7 +90,8 @@ func (t *turn) renewHooks(m *module, old *generation.Module) *change {
 		case h == nil:
 			h = newHook(m, g)
 			c.fresh = append(c.fresh, h)
-		case h.unlike(g):
+		case h.gen.Queue != g.Queue, h.forEach() != (g.ForEach != ""), // another lane, or other objects: it is another hook
+			h.forEach() && !sameKind(h.eachWatch().Decl, g.Binding(g.ForEach).Watch):
 			next := newHook(m, g)
 			t.inherit(next, h)
 			c.stop = append(c.stop, h.watches...)
@@ -114,24 +115,19 @@ func (t *turn) renewHooks(m *module, old *generation.Module) *change {
 		case m.gen.Err != nil: // it may be in a file that does not load for now
 			t.endHook(h)
 		default:
-			if m.isGlobal() && h.sets() { // modules may be on by it alone, and it may come back in a moment
+			sets := func(s *subjects.Subject) bool { return len(m.layer(s)) > 0 }
+			// Modules may be on by it alone, and it may come back in a moment.
+			if m.isGlobal() && slices.ContainsFunc(h.subjects.All(), sets) {
 				m.stays = t.now.Add(t.opts.Grace)
 			}
 			t.dropHook(h)
 		}
 		t.do(Gone{Module: m.name, Hook: id})
 	}
-	m.dropLanes()
+	maps.DeleteFunc(m.queues, func(name string, _ *lane.Lane[builtins.Event]) bool { // no hook waits in it any more
+		return name != "" && !slices.ContainsFunc(m.hooks, func(h *hook) bool { return h.gen.Queue == name })
+	})
 	return c
-}
-
-// unlike says that a hook of the same id is not this one any more: it waits in another
-// lane, or its runs are about other objects.
-func (h *hook) unlike(g *generation.Hook) bool {
-	if h.gen.Queue != g.Queue || h.forEach() != (g.ForEach != "") {
-		return true
-	}
-	return h.forEach() && !sameKind(h.eachWatch().Decl, g.Binding(g.ForEach).Watch)
 }
 
 func sameKind(a, b *builtins.WatchBinding) bool {
@@ -152,11 +148,6 @@ func (t *turn) inherit(h, old *hook) {
 		timer.Follow(old.schedules.Of(timer.Binding))
 	}
 	h.module.keepTicks(old.schedules, h.schedules)
-}
-
-// sets says whether the hook has set values.
-func (h *hook) sets() bool {
-	return slices.ContainsFunc(h.subjects.All(), func(s *subjects.Subject) bool { return len(h.module.layer(s)) > 0 })
 }
 
 // dropHook ends the life of a hook, and what it has set and remembers goes.
@@ -274,13 +265,6 @@ func (e *Engine) missedAll(h *hook) {
 	if h.stage(builtins.StageAfterAll) != nil {
 		e.standings.Stir()
 	}
-}
-
-// dropLanes takes away lines of work that no hook waits in any more.
-func (m *module) dropLanes() {
-	maps.DeleteFunc(m.queues, func(name string, _ *lane.Lane[builtins.Event]) bool {
-		return name != "" && !slices.ContainsFunc(m.hooks, func(h *hook) bool { return h.gen.Queue == name })
-	})
 }
 
 // bar keeps hooks from running that have taken processes with them.

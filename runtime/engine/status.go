@@ -105,11 +105,8 @@ func (v *View) Ready() (bool, string) {
 // onItsWay says that a module was never released, is not off, and has no reason for it.
 func (g *ground) onItsWay(m *module) bool {
 	state, _ := g.moduleState(m)
-	switch state {
-	case status.ModuleStarting, status.ModuleReleasing, status.ModuleUninstalling:
-		return m.pass.Failed().Err == ""
-	}
-	return false
+	moves := state == status.ModuleStarting || state == status.ModuleReleasing || state == status.ModuleUninstalling
+	return moves && m.pass.Failed().Err == ""
 }
 
 // Status returns what people are shown. Snapshot sizes are the driver's to add.

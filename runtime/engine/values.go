@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/modules/values"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/engine/subjects"
@@ -68,7 +69,13 @@ func (e *Engine) valuesMoved(by *module, names []string, causes ...*effect.Cause
 		if m.barred() {
 			continue
 		}
-		e.valuesRead(m, causes)
+		var events []builtins.Event
+		for _, cause := range causes {
+			events = append(events, valuesEvent(cause))
+		}
+		for _, h := range m.hooks { // parents that have looked at values look again
+			e.moved(h, "", nil, events...)
+		}
 		m.pass.Want(m == by, causes...) // of the global hooks nobody looks at it
 		e.retrySoon(m)
 		e.touch(m)

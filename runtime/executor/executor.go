@@ -72,6 +72,8 @@ type Options struct {
 	Log func(module, hook string) builtins.Logger
 	// Twice has controllers asked twice: see [hook.Request].
 	Twice bool
+	// Plans has act make no calls.
+	Plans bool
 	// Record takes the runs, once each has ended; it does not wait. Nil: nobody does.
 	Record func(*record.Trace)
 	// Mark notes that code of this name and digest begins, and says why it must not; ended
@@ -144,7 +146,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 	}
 	request := hook.Request{
 		Host: g.Host, Module: a.Module, Hook: a.Hook, Events: a.Events,
-		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Unsynced: a.Unsynced, Unserved: a.Unserved, Attempt: a.Attempt, Failed: a.Failed, Past: a.Past, Now: a.Now,
+		Snapshots: snapshots, Lacking: lacking, Synced: a.Synced, Unsynced: a.Unsynced, Unserved: a.Unserved, Attempt: a.Attempt, Failed: a.Failed, Past: a.Past, Observed: a.Observed, Plans: x.o.Plans, Now: a.Now,
 		Namespace: a.Namespace, Instance: x.o.Instance, Seal: x.o.Client.Seal(), Config: a.Config, State: a.State, Switches: a.Switches,
 		Request: a.Request, Key: a.Key, Object: about, Cleanup: a.Cleanup, Gone: a.Object != nil,
 		Random: random, HTTP: x.o.HTTP, Answerer: x.o.Answerer, Env: x.o.Env, Reader: x.o.Client, Log: x.o.Log(a.Module.Name, a.Hook.ID),
@@ -179,7 +181,7 @@ func (x *Executor) RunHook(ctx context.Context, a engine.RunHook) (engine.RunDon
 		trace.End(take, result, took)
 	}
 	return engine.RunDone{
-		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Children: result.Children, Actions: result.Actions, Lookups: result.Lookups, Due: result.Due, Writes: result.Writes, Err: result.Err, Seen: result.Seen, Took: took,
+		Run: a.Run, Effects: result.Effects, Response: result.Response, Waits: result.Waits, Children: result.Children, Actions: result.Actions, Observed: result.Observed, Lookups: result.Lookups, Due: result.Due, Writes: result.Writes, Err: result.Err, Seen: result.Seen, Took: took,
 	}, result
 }
 

@@ -16,7 +16,7 @@ import (
 
 // ofChildren has a watch show the children of a controller alone.
 func (x *Executor) ofChildren(a engine.StartWatch) (labels string) {
-	return reconcile.ControllerLabel + "=" + cluster.ControllerLabel(x.o.Instance, a.Hook.ID)
+	return reconcile.ControllerLabel + "=" + cluster.ControllerLabel(x.o.Instance, a.Hook.Controls())
 }
 
 // family is what a run of a controller knows of children; nil for any other hook.
@@ -24,7 +24,7 @@ func (x *Executor) family(a engine.RunHook, snapshots map[string][]starlark.Valu
 	if a.Hook.Controller == nil {
 		return nil
 	}
-	f := cluster.FamilyOf(x.o.Instance, a.Hook.ID, snapshots, x.o.Client.Seal())
+	f := cluster.FamilyOf(x.o.Instance, a.Hook.Controls(), snapshots, x.o.Client.Seal())
 	f.Find = func(ref effect.Ref) (live map[string]any) {
 		binding := builtins.FieldsOf(kindOf(ref), "").Name
 		e, _, _ := x.o.Watches.Find(a.Watches[binding], ref.Namespace, ref.Name)

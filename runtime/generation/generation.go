@@ -181,6 +181,14 @@ type Hook struct {
 	file string
 }
 
+// Controls is the id of the controller that the hook is, or whose parents it observes.
+func (h *Hook) Controls() string {
+	if h.Controller == nil || h.Decides() {
+		return h.ID
+	}
+	return h.Module + "/" + h.Controller.Observes
+}
+
 // loaders is how many modules are compiled at once: compiling is pure computing.
 const loaders = 4
 

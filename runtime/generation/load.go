@@ -290,7 +290,7 @@ const MaxQueues = 8
 func (m *Module) checkQueues() {
 	queues := map[string]bool{}
 	for _, h := range m.Hooks {
-		if h.Queue != "" {
+		if h.Queue != "" && h.Controller == nil {
 			queues[h.Queue] = true
 		}
 		if len(queues) > MaxQueues {

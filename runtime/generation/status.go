@@ -96,7 +96,8 @@ const statusYAML = `
 func (m *Module) checkStatus() {
 	writers := map[string]*Hook{} // by what they watch
 	for _, h := range m.Hooks {
-		if h.Controller == nil {
+		if !h.Decides() {
+			h.WritesStatus = h.Controller != nil && h.Controller.Act != nil
 			continue
 		}
 		w := h.Binding(h.ForEach).Watch

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/starling-operator/starling/builtins"
@@ -17,30 +16,6 @@ import (
 	"github.com/starling-operator/starling/runtime/script"
 )
 
-// decision is one run of a controller about one parent.
-type decision struct {
-	r        *Request
-	parent   reconcile.Parent
-	object   map[string]any // the parent
-	ref      effect.Ref
-	live     map[reconcile.ID]map[string]any
-	wanted   map[string]map[string]any // by the name of the part, as it is written
-	recreate map[string]bool
-	adopt    map[string]bool
-	pos      map[string]string       // where a part is, by its name
-	unsigned []reconcile.Child       // that an earlier version has made
-	found    []map[string]any        // objects of which it wants fields, and has none
-	digests  map[string]string       // of the parts, by name
-	held     map[reconcile.ID]string // digests of fields that the parent has
-	// changedBy says that somebody has changed fields that the parent had, or that others have them, too.
-	changedBy map[reconcile.ID]bool
-	takenBy   map[reconcile.ID]string // who has changed fields of a child, which are not the controller's any more
-	contests  map[reconcile.ID]Contest
-	again     time.Duration // 0, or when a child that is left may be put right
-	// unanswered says that something outside of the functions could not answer them.
-	unanswered atomic.Bool
-}
-
 // decide has the desired function called, and makes writes of what is done about the children.
 func decide(ctx context.Context, r Request, s *Seen) Result {
 	lookups := r.lookups(s)
@@ -50,29 +25,12 @@ func decide(ctx context.Context, r Request, s *Seen) Result {
 }
 
 func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups) Result {
-	whole, is := r.Object.(*object.Object)
-	if !is {
-		return Result{Err: errors.New("the parent is not there as a whole")}
-	}
-	parent := whole.Map()
-	uid := effect.At[string](parent, "metadata", "uid")
-	d := &decision{r: &r, object: parent, ref: effect.RefOf(parent), live: map[reconcile.ID]map[string]any{}, wanted: map[string]map[string]any{}, recreate: map[string]bool{}, adopt: map[string]bool{}, pos: map[string]string{}, digests: map[string]string{}, held: map[reconcile.ID]string{}, changedBy: map[reconcile.ID]bool{}, takenBy: map[reconcile.ID]string{}, contests: map[reconcile.ID]Contest{}}
-	d.parent = reconcile.Parent{Key: r.Key, UID: uid, Controller: r.Family.Controller, Module: effect.ManagerModule(effect.Manager(r.Hook.ID))}
-	for _, c := range r.Past.Contests {
-		d.contests[c.ID] = c
-	}
-	for live := range r.Family.Children {
-		if _, of := reconcile.ParentOf(live); of == uid && reconcile.ControllerOf(live) == r.Family.Controller && d.hears(live) {
-			d.live[reconcile.ChildOf(live).ID] = live
-			if isSecret(effect.RefOf(live).APIVersion, effect.RefOf(live).Kind) {
-				s.saw(func(m *object.Mask) { m.Object(live) })
-			}
-		}
-		d.holds(live)
+	d, err := newDecision(&r, s)
+	if err != nil {
+		return Result{Err: err}
 	}
 	has := len(d.live) > 0 // a parent had its finalizer before the first of those that are not known
-	annotations := effect.At[map[string]any](parent, "metadata", "annotations")
-	if annotations[reconcile.PausedAnnotation] == "true" && !r.Cleanup {
+	if d.paused() && !r.Cleanup {
 		result := Result{Children: has, Waits: "it is paused by its annotation " + reconcile.PausedAnnotation}
 		d.status(&result.Effects, reconcile.Look{Paused: result.Waits}, nil)
 		return result
@@ -93,11 +51,12 @@ func decideBy(ctx context.Context, r Request, s *Seen, lookups *builtins.Lookups
 	fn := r.Hook.Fn
 	if r.Cleanup {
 		fn = r.Hook.Controller.Cleanup
-		if annotations[reconcile.CleanedAnnotation] == uid { // what it says of children that are gone would not count
+		// what it says of children that are gone would not count
+		if d.annotations[reconcile.CleanedAnnotation] == d.parent.UID {
 			fn = nil
 		}
 	}
-	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Unsynced: r.Unsynced, Failures: r.Past.Failures, Lookups: lookups, Look: d.look, Cleanup: r.Cleanup}
+	q := builtins.Question{Key: r.Key, Parent: r.Object, Children: d.children(), Unsynced: r.Unsynced, Failures: r.Past.Failures, Lookups: lookups, Look: d.look, Cleanup: r.Cleanup, Observed: r.Observed}
 	again := d.twice(q, options)
 	var out builtins.Decided
 	options.Of = fn // nobody else's: a deletion does not wait for a function that does not end

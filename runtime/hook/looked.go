@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/starling-operator/starling/builtins"
 	"github.com/starling-operator/starling/runtime/effect"
 	"github.com/starling-operator/starling/runtime/reconcile"
 )
@@ -17,6 +18,8 @@ type Looked struct {
 	// Tried are the writes that have failed, Kept the children that the API server keeps in another form.
 	Tried []Tried
 	Kept  []Kept
+	// Observed is what an observe function has returned last; nil: nothing yet.
+	Observed *builtins.Observed
 }
 
 // Tried is a write that has failed, and is tried again.

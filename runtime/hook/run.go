@@ -40,8 +40,11 @@ type Request struct {
 	Attempt int
 	// Failed says why the run before this one has failed, of a controller alone; "" when it has not.
 	Failed string
-	// Past is what earlier runs of a controller about the parent have left.
-	Past Past
+	// Past is what earlier runs of a controller about the parent have left, Observed what was observed about it last.
+	Past     Past
+	Observed *builtins.Observed
+	// Plans says that nothing is done outside of the cluster: act makes no call.
+	Plans bool
 	// Key and Object are what a run of a hook with for_each is about. Cleanup has
 	// the hook's cleanup called.
 	Key     string
@@ -105,6 +108,10 @@ type Result struct {
 	// asked, of those that had not come; zero: none.
 	Lookups []effect.Lookup
 	Due     time.Time
+	// Observed is what an observe function has returned; nil for any other run, and when it has failed.
+	Observed *builtins.Observed
+	// Called says that act has made a call.
+	Called bool
 	// Found are objects that a controller has asked [Family].Find for.
 	Found []map[string]any
 	// Actions are what a controller has decided about its parent, Wanted are the children that it wants,
@@ -125,7 +132,7 @@ type Result struct {
 
 // Rests says that a controller has found all as it should be: nobody asks for such a run again.
 func (r *Result) Rests(h *generation.Hook) bool {
-	return h.Controller != nil && r.Err == nil && r.Waits == "" && len(r.Actions)+len(r.Effects.Writes) == 0
+	return h.Controller != nil && !r.Called && r.Err == nil && r.Waits == "" && len(r.Actions)+len(r.Effects.Writes) == 0
 }
 
 // Run calls a hook. The data of Secrets that it has seen is hidden in its log, in its error and in
@@ -144,10 +151,13 @@ func Run(ctx context.Context, r Request) Result {
 		r.Log = seenLog{r.Log, s}
 	}
 	var result Result
-	if r.Hook.Controller != nil {
-		result = decide(ctx, r, s)
-	} else {
+	switch {
+	case r.Hook.Controller == nil:
 		result = call(ctx, r, asked)
+	case r.Hook.Decides():
+		result = decide(ctx, r, s)
+	default:
+		result = observe(ctx, r, s)
 	}
 	result.Err = s.Err(result.Err)
 	s.maskOutputs(&result)
@@ -157,16 +167,16 @@ func Run(ctx context.Context, r Request) Result {
 	return result
 }
 
-func call(ctx context.Context, r Request, asked func(binding string)) Result {
-	var waited waiting
+// run is what a call of a hook may see and do. It notes in waited how long others are waited for.
+func (r *Request) run(waited *waiting) *builtins.Run {
 	if r.Reader != nil {
-		r.Reader = waitingReader{r.Reader, &waited}
+		r.Reader = waitingReader{r.Reader, waited}
 	}
 	if r.HTTP != nil {
-		r.HTTP = waitingFetcher{r.HTTP, &waited}
+		r.HTTP = waitingFetcher{r.HTTP, waited}
 	}
 	if r.Answerer != nil {
-		r.Answerer = waitingAnswerer{r.Answerer, &waited}
+		r.Answerer = waitingAnswerer{r.Answerer, waited}
 	}
 	run := &builtins.Run{
 		Module: r.Module.Name, Hook: r.Hook.HookDecl.ID, Global: r.Module.Global,
@@ -181,6 +191,12 @@ func call(ctx context.Context, r Request, asked func(binding string)) Result {
 			run.Defaults = config.Default
 		}
 	}
+	return run
+}
+
+func call(ctx context.Context, r Request, asked func(binding string)) Result {
+	var waited waiting
+	run := r.run(&waited)
 	arg := builtins.NewCtx(builtins.CtxOptions{
 		Events: r.Events, Snapshots: r.Snapshots, Lacking: r.Lacking, Asked: asked, Synced: r.Synced, Now: r.Now, Attempt: r.Attempt,
 		Module:  builtins.ModuleInfo{Name: r.Module.Name, Namespace: r.Namespace, Release: r.Module.Decl.Release},

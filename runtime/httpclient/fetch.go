@@ -48,8 +48,10 @@ func (c *Client) Fetch(ctx context.Context, r effect.Request) (builtins.Fetched,
 
 // fetch takes what it reads from left, which others use, too.
 func (c *Client) fetch(ctx context.Context, r effect.Request, left *atomic.Int64) (builtins.Fetched, error) {
-	if c.o.ReadOnly && !slices.Contains(readMethods, r.Method) {
-		return builtins.Fetched{}, &builtins.NoAnswerError{Reason: "only GET, HEAD and OPTIONS requests leave a simulated cluster"}
+	if c.o.ReadOnly && !r.Reads && !slices.Contains(builtins.ReadMethods, r.Method) {
+		return builtins.Fetched{}, &builtins.NoAnswerError{
+			Reason: "only GET, HEAD and OPTIONS requests, and those with reads = True, leave a simulated cluster",
+		}
 	}
 	most := MaxAnswer
 	if r.MaxBytes > 0 {

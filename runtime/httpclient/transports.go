@@ -1,6 +1,8 @@
 package httpclient
 
 import (
+	"github.com/starling-operator/starling/builtins"
+
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -19,9 +21,6 @@ const (
 	keptFor       = 30 * time.Second
 )
 
-// readMethods change nothing at the server.
-var readMethods = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-
 // kind is the digest of all that decides what a connection is: where it may lead, and its TLS.
 type kind [sha256.Size]byte
 
@@ -39,7 +38,7 @@ type transports struct {
 // transport returns that of a request. One that may change something has a new connection: the
 // server may be about to close a kept one, and such a request is not made a second time.
 func (c *Client) transport(r effect.Request) (*http.Transport, error) {
-	if !slices.Contains(readMethods, r.Method) {
+	if !slices.Contains(builtins.ReadMethods, r.Method) {
 		t, err := c.newTransport(r)
 		if err == nil {
 			t.DisableKeepAlives = true

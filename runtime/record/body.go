@@ -45,6 +45,7 @@ type inputs struct {
 	Attempt   int               `cbor:"attempt"`
 	Failed    string            `cbor:"failed,omitempty"`
 	Past      hook.Past         `cbor:"past,omitzero"`
+	Observed  part              `cbor:"observed,omitzero"` // *builtins.Observed
 	Now       moment            `cbor:"now"`
 	Events    part              `cbor:"events"`    // []event
 	Snapshots map[string]Name   `cbor:"snapshots"` // lists of parts, each []value

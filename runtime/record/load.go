@@ -170,7 +170,7 @@ func (l *loader) inputs(r *Record, in *inputs) error {
 	var events []event[*codec.Value]
 	var object *codec.Value
 	if err := errors.Join(
-		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.request.Config), l.part(in.State, &r.request.State),
+		l.part(in.Events, &events), l.part(in.Object, &object), l.part(in.Config, &r.request.Config), l.part(in.State, &r.request.State), l.part(in.Observed, &r.request.Observed),
 		l.part(in.Known, &r.known), l.part(in.Hidden, &r.hidden),
 	); err != nil {
 		return err

@@ -158,7 +158,7 @@ func (p *packer) inputs(tx *tx, t *Trace, g *given) error {
 	for _, one := range []struct {
 		into *part
 		data any
-	}{{&in.Events, events}, {&in.Object, about}, {&in.Config, r.Config}, {&in.State, r.State}, {&in.Known, g.known}, {&in.Hidden, g.hidden}} {
+	}{{&in.Events, events}, {&in.Object, about}, {&in.Config, r.Config}, {&in.State, r.State}, {&in.Observed, r.Observed}, {&in.Known, g.known}, {&in.Hidden, g.hidden}} {
 		if *one.into, err = p.part(tx, one.data); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func Replay(ctx context.Context, r *Record, o ReplayOptions) (*Replayed, error) 
 	request.Reader, request.HTTP, request.Answerer, request.Random, request.Log = w, w, w, w, logs
 	request.Compose, request.Env, request.Scope = w.compose, w.env, w.scope
 	if h.Controller != nil {
-		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.ID, r.request.Snapshots, nil), w.rows
+		request.Family, request.Rows = cluster.FamilyOf(r.in.Instance, h.Controls(), r.request.Snapshots, nil), w.rows
 	}
 	result := hook.Run(ctx, request)
 	out := &Replayed{Outcome: outcomeOf(result, logs.all), Steps: result.Usage.Steps}

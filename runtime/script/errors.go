@@ -195,10 +195,6 @@ func memoryLimit(max int64) *LimitError {
 	return &LimitError{Limit: LimitMemory, Max: fmt.Sprintf("%d bytes", max)}
 }
 
-func roomLimit(bytes uint64) *LimitError {
-	return &LimitError{Limit: LimitRoom, Max: fmt.Sprintf("%d MiB more", bytes>>20)}
-}
-
 // PanicError is a panic during a run, by a builtin or the interpreter. It is an
 // error of that run; the process goes on.
 type PanicError struct {

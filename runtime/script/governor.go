@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -277,7 +278,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 	now += more
 	if overdue {
 		if s.taken += max(int64(now)-int64(since), 0); s.taken > s.limit/turnShare {
-			return errTurn()
+			return &LimitError{Limit: LimitTime, Max: turnFor.String() + " in which it alone could take memory"}
 		}
 		s.release() // and waits for its next turn
 	}
@@ -296,7 +297,7 @@ func (s *share) check(ctx context.Context, pause func() (resume func()), more ui
 	if s.holds && more > 0 && s.g.sample()+more > s.g.hard {
 		if s.g.gc(); s.g.sample()+more > s.g.hard {
 			s.g.stopped()
-			return roomLimit(more)
+			return &LimitError{Limit: LimitRoom, Max: strconv.FormatUint(more>>20, 10) + " MiB more"}
 		}
 	}
 	s.asked = int64(more)

@@ -153,7 +153,7 @@ func tryHabit(t *testing.T, lines []string) (starlark.Value, error) {
 	ctx := builtins.NewCtx(builtins.CtxOptions{Now: now, Events: []builtins.Event{
 		{Type: "added", Binding: "nodes", Name: "a", Result: starlark.None}, {Type: "startup", Binding: "startup"},
 	}})
-	desired := builtins.NewDesiredCtx("a", starlark.None, make([]reconcile.Child, 1), nil)
+	desired := builtins.Question{Key: "a", Parent: starlark.None, Children: make([]reconcile.Child, 1)}.Ctx()
 	args := starlark.Tuple{o, d, xs, starlark.String("abc"), starlark.MakeInt(3), p, ctx, desired}
 	fn := globals["f"].(*starlark.Function)
 	c := &builtins.Context{Phase: spec.InRun, Log: &f.log, Run: &builtins.Run{

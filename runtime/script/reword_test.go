@@ -37,7 +37,7 @@ func TestPartsOfCtxAreExplained(t *testing.T) {
 			o.Predeclared["ctx"] = builtins.NewCtx(builtins.CtxOptions{Events: []builtins.Event{
 				{Type: "added", Binding: "nodes", Name: "a", Result: starlark.None}, {Type: "startup", Binding: "startup"},
 			}})
-			o.Predeclared["desired"] = builtins.NewDesiredCtx("a", starlark.None, make([]reconcile.Child, 1), nil)
+			o.Predeclared["desired"] = builtins.Question{Key: "a", Parent: starlark.None, Children: make([]reconcile.Child, 1)}.Ctx()
 		})
 		_, _, err := f.call(t, t.Context(), Limits{})
 		if err == nil || !strings.Contains(err.Error(), "a.star:2:") || !strings.HasSuffix(err.Error(), want) {

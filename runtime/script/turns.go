@@ -119,8 +119,3 @@ func moduleOf(name string) string {
 	module, _, _ := strings.Cut(name, "/")
 	return module
 }
-
-// errTurn ends a run that takes memory for too long while others wait for some.
-func errTurn() *LimitError {
-	return &LimitError{Limit: LimitTime, Max: turnFor.String() + " in which it alone could take memory"}
-}

@@ -110,7 +110,7 @@ func actor(a engine.Action) string {
 
 // run calls a hook and remembers what came of it.
 func (w *World) run(ctx context.Context, a engine.RunHook) engine.Input {
-	if a.Hook.Controller != nil && a.Request == nil {
+	if a.Hook.Decides() && a.Request == nil {
 		w.families[a.Hook.ID+" "+a.Key] = a
 	}
 	i := len(w.Runs)
@@ -143,7 +143,7 @@ func (w *World) quietly(ctx context.Context, a engine.RunHook) (engine.RunDone, 
 func (w *World) noteCommit(a engine.Commit, done engine.Committed) {
 	for i := len(w.Runs) - 1; i >= 0; i-- {
 		if r := &w.Runs[i]; r.Run == a.Run && r.Hook == a.Hook.ID {
-			if r.Committed = done.Err; w.chaos != nil && a.Hook.Controller != nil {
+			if r.Committed = done.Err; w.chaos != nil && a.Hook.Decides() {
 				w.chaos.noteChildren(w.families[a.Hook.ID+" "+r.Key].Past.Failures, r, done)
 			}
 			return

@@ -71,8 +71,15 @@ def status(ctx, parent):
 def cleanup(ctx, parent):
     tell(ctx, "controller(cleanup)")
 
+def observe(ctx, parent):
+    tell(ctx, "controller(observe)")
+    return {"seen": parent.kind}
+
+def act(ctx, parent):
+    tell(ctx, "controller(act)")
+
 controller("controller(desired)", parent = k8s.watch("v1", "Service", labels = "app"), desired = desired, owns = [owns("v1", "ConfigMap")],
-    reads = {"nodes": k8s.watch("v1", "Node", name = "nodes")}, status = status, cleanup = cleanup)
+    reads = {"nodes": k8s.watch("v1", "Node", name = "nodes")}, status = status, cleanup = cleanup, observe = observe, act = act)
 `)},
 }
 

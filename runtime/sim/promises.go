@@ -55,7 +55,7 @@ func (w *World) Broken(ctx context.Context) (broken []string, kept []effect.Ref,
 
 // controls says whether a hook is a controller.
 func (w *World) controls() bool {
-	return slices.ContainsFunc(w.AllHooks(), func(h *generation.Hook) bool { return h.Controller != nil })
+	return slices.ContainsFunc(w.AllHooks(), func(h *generation.Hook) bool { return h.Decides() })
 }
 
 func (w *World) lookAtPromises(ctx context.Context) *promises {
@@ -116,7 +116,7 @@ func (p *promises) scan() {
 				continue
 			}
 			for _, h := range p.w.AllHooks() {
-				if h.Controller == nil || !working[h.ID] {
+				if !h.Decides() || !working[h.ID] {
 					continue
 				}
 				if made, signed := cluster.Written(p.w.client.Seal(), obj, effect.Manager(h.ID)); made && signed {

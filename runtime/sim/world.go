@@ -67,6 +67,8 @@ type Options struct {
 	Paused   []string
 	// Twice has controllers asked twice: see [hook.Request].
 	Twice bool
+	// Plans has act make no calls.
+	Plans bool
 	// Log takes what hooks and the engine say; nil: nobody does.
 	Log Log
 	// makeNamespaces makes a namespace as soon as something is written into it.
@@ -261,7 +263,7 @@ func (w *World) Begin(ctx context.Context) error {
 			Client: w.client, Namespace: w.o.Namespace, Name: w.o.Name, Instance: instance, JQ: jq.Patch, Now: w.Now, Observe: w.observe, Known: w.known, Pause: w.pause,
 			SideBySide: 1, // the same each time
 		}),
-		HTTP: w.o.HTTP, Answerer: w.o.Answerer, Env: w.o.Env, Now: w.Now, Random: w.random, Twice: w.o.Twice, Log: w.logger, Record: w.record(),
+		HTTP: w.o.HTTP, Answerer: w.o.Answerer, Env: w.o.Env, Now: w.Now, Random: w.random, Twice: w.o.Twice, Plans: w.o.Plans, Log: w.logger, Record: w.record(),
 	})
 	kept, err := w.kept.Load(ctx)
 	if err != nil {

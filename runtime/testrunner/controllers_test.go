@@ -192,3 +192,6 @@ def test_finalizer(t):
 `,
 	})
 }
+
+// A controller that observes what is outside of the API, and acts there, one call after the other.
+func TestAControllerObserves(t *testing.T) { testTree(t, "testdata/observe", 5) }

@@ -27,7 +27,7 @@ func (w *world) ExpectFailure(of, pattern string) error {
 	if err != nil {
 		return fmt.Errorf("pattern: %w", err)
 	}
-	if !w.isModule(of) {
+	if of != "global" && w.o.Generation.Modules[of] == nil {
 		if found, all := w.hooksNamed(of); len(found) == 0 {
 			return noHook(of, append(all, append(w.o.Generation.Names, "global")...))
 		}
@@ -35,10 +35,6 @@ func (w *world) ExpectFailure(of, pattern string) error {
 	w.expected = append(w.expected, &expected{of: of, pattern: re})
 	w.look()
 	return nil
-}
-
-func (w *world) isModule(name string) bool {
-	return name == "global" || w.o.Generation.Modules[name] != nil
 }
 
 // hooksNamed are the ids of the hooks that a test names so, and the ids of all.

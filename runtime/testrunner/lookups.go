@@ -61,7 +61,7 @@ func (w *world) controllerOf(desired starlark.Callable) *generation.Hook {
 		return nil
 	}
 	for _, h := range m.Hooks {
-		if of, is := h.Fn.(*starlark.Function); is && h.Controller != nil && of.Position().String() == fn.Position().String() {
+		if of, is := h.Fn.(*starlark.Function); is && h.Decides() && of.Position().String() == fn.Position().String() {
 			return h
 		}
 	}

@@ -34,7 +34,7 @@ type changes map[parentLife]int
 func parentsOf(g *generation.Generation) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	for _, h := range g.Hooks() {
-		if h.Controller == nil {
+		if !h.Decides() {
 			continue
 		}
 		watched := h.Binding(h.ForEach).Watch
@@ -169,7 +169,7 @@ func ofControllers(e ending, parents map[schema.GroupKind]bool, g *generation.Ge
 	for of, said := range e.failures {
 		_, of, _ := strings.Cut(of, " ")
 		id, _, _ := strings.Cut(of, " ")
-		if h := g.Hook(id); h != nil && h.Controller != nil {
+		if h := g.Hook(id); h != nil && h.Decides() {
 			out.failures[of] = said
 		}
 	}

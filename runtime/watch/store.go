@@ -36,7 +36,7 @@ func (s *stream) begin(v *view) covered {
 		return covered{view: v}
 	}
 	v.queue.giveUp(v.queue.list)
-	v.queue.list = newListing()
+	v.queue.list = &listing{left: patienceInAll, room: make(chan struct{}, 1), filled: make(chan struct{})}
 	return covered{v, v.queue.list}
 }
 

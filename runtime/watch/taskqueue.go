@@ -38,10 +38,6 @@ type listing struct {
 	filled   chan struct{} // closed when it has been taken in, or given up
 }
 
-func newListing() *listing {
-	return &listing{left: patienceInAll, room: make(chan struct{}, 1), filled: make(chan struct{})}
-}
-
 // completed says that the items are all objects.
 func (l *listing) completed(items []*listed, at int, version, renewal uint64) {
 	l.complete, l.items, l.at, l.version, l.renewal = true, items, at, version, renewal

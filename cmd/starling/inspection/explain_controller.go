@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/starling-operator/starling/cmd/starling/instance"
 	"github.com/starling-operator/starling/cmd/starling/simulation"
 	"github.com/starling-operator/starling/modules/status"
+	"github.com/starling-operator/starling/runtime/message"
 	"github.com/starling-operator/starling/runtime/plan"
 )
 
@@ -75,6 +77,14 @@ func (f *explainFlags) controller(cmd *cobra.Command, name, key string) error {
 		}
 		for _, at := range p.Looked {
 			command.Say(cmd, "  has looked at %s", at)
+		}
+		if p.ObservedAt != nil {
+			text, err := json.Marshal(p.Observed)
+			if err != nil {
+				return err
+			}
+			at := p.ObservedAt.UTC().Format(time.RFC3339)
+			command.Say(cmd, "  has observed at %s: %s", at, message.Fit(string(text), 1024))
 		}
 		if p.Next != nil {
 			command.Say(cmd, "  looks again at %s", p.Next.UTC().Format(time.RFC3339))

@@ -185,7 +185,7 @@ func (f *World) over(ctx context.Context) (func(*sim.Options), error) {
 		return nil, err
 	}
 	return func(o *sim.Options) {
-		o.Origin, o.Now = sim.Live(ctx, client), time.Now()
+		o.Origin, o.Now, o.Plans = sim.Live(ctx, client), time.Now(), true
 		o.HTTP = httpclient.New(httpclient.Options{
 			UserAgent: "starling/" + f.Version, Proxy: http.ProxyFromEnvironment, ReadOnly: true,
 		})

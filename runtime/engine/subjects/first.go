@@ -87,7 +87,7 @@ func (t *Set) allTried() {
 func (t *Set) Renew() {
 	t.awaited, t.failing = nil, nil
 	for _, s := range append(t.All(), t.own) { // twice is as good as once
-		s.first, s.why = s.first.renewed(), ""
+		s.first, s.why, s.outcome.Observed = s.first.renewed(), "", nil
 	}
 }
 

@@ -305,7 +305,7 @@ func (t *Set) Drop(s *Subject) {
 func (t *Set) Reset() {
 	t.awaited, t.failing = nil, nil
 	for _, s := range append(t.All(), t.own) {
-		s.first, s.why = Untried, ""
+		s.first, s.why, s.outcome.Observed = Untried, "", nil
 		s.phase, s.finalizer, s.last, s.next = lives, free, nil, nil
 	}
 }
@@ -318,6 +318,6 @@ func (t *Set) Inherit(old *Set) {
 	}
 	t.objects = old.All()
 	for _, s := range t.objects {
-		s.first, s.why = Untried, ""
+		s.first, s.why, s.outcome.Observed = Untried, "", nil
 	}
 }
