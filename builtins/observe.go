@@ -151,9 +151,12 @@ func (q Question) Observe(observe, act starlark.Callable, status func(fresh bool
 		out.What, out.Pos = called.val.What, called.val.Pos
 		for _, fresh := range []bool{false, true} {
 			now, err := status(fresh)
-			if err != nil || !object.Same(now, mergedWith(now, called.val.First)) {
+			if err != nil {
+				return nil, err
+			}
+			if !object.Same(now, mergedWith(now, called.val.First)) {
 				out.First = called.val.First
-				return starlark.None, err
+				return starlark.None, nil
 			}
 		}
 		if out.Called = !plans; plans {
@@ -184,7 +187,8 @@ func mergedWith(status, fields map[string]any) map[string]any {
 
 // make makes the call, and returns what then= says of the answer.
 func (d *Called) make(thread *starlark.Thread) (then map[string]any, err error) {
-	answer, ctx := starlark.Value(starlark.None), From(thread)
+	var answer starlark.Value
+	ctx := From(thread)
 	if ctx.Run.Calls = true; d.Do != nil {
 		answer, err = starlark.Call(thread, d.Do, nil, nil)
 	} else {
